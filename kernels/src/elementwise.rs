@@ -1,0 +1,181 @@
+//! Arithmetic element by element: two tensors with numpy's broadcasting, and functions of one tensor. Computed in single
+//! precision and rounded once. Where tensors lie flat next to each other the loops run flat. Every element's bits depend on
+//! its operands alone.
+
+mod broadcast;
+
+use std::ops::Range;
+
+use crate::activation::Activation;
+use crate::float::{CHUNK, Element, Floats, FloatsMut, mixed_types, same_float_type};
+use crate::isa::{Instructions, Isa, Kernel};
+pub use broadcast::Broadcast;
+
+/// The most dimensions that kernels take.
+pub const MAX_RANK: usize = 8;
+
+/// Arithmetic of two values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Arithmetic {
+    /// a + b
+    Add,
+    /// a - b
+    Subtract,
+    /// a * b
+    Multiply,
+    /// a / b
+    Divide,
+}
+
+/// Applies `activation` to `input` into `out`.
+///
+/// # Panics
+///
+/// When the lengths or types differ: a defect of the caller.
+pub fn activate(isa: Isa, activation: Activation, input: Floats<'_>, out: FloatsMut<'_>) {
+    assert_eq!(input.len(), out.len(), "an activation keeps the number of elements");
+    same_float_type!(input, out, |input, out| isa.run(Activate { activation, input, out }));
+}
+
+struct Activate<'a, E> {
+    activation: Activation,
+    input: &'a [E],
+    out: &'a mut [E],
+}
+
+impl<E: Element> Kernel for Activate<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, isa: I) {
+        for (input, out) in self.input.chunks(CHUNK).zip(self.out.chunks_mut(CHUNK)) {
+            let mut wide = [0.0; CHUNK];
+            let wide = &mut wide[..input.len()];
+            E::widen(isa, input, wide);
+            self.activation.apply(isa, wide);
+            E::narrow(isa, wide, out);
+        }
+    }
+}
+
+/// Arithmetic of two tensors and what is fused to it.
+#[derive(Debug, Clone, Copy)]
+pub struct Binary<'a> {
+    /// The instruction set.
+    pub isa: Isa,
+    /// The arithmetic.
+    pub arithmetic: Arithmetic,
+    /// How the operands' elements meet.
+    pub broadcast: Broadcast,
+    /// Added next, one value for each position in the last dimension of the output.
+    pub bias: Option<&'a [f32]>,
+    /// Applied last.
+    pub activation: Activation,
+}
+
+impl Binary<'_> {
+    /// Computes the output's `rows` (see [`Broadcast::rows`]); `a`, `b` and `out` are whole tensors.
+    ///
+    /// # Panics
+    ///
+    /// When the parts do not fit together: a defect of the caller.
+    pub fn run(&self, rows: Range<usize>, a: Floats<'_>, b: Floats<'_>, out: FloatsMut<'_>) {
+        let columns = self.broadcast.columns();
+        assert!(self.bias.is_none_or(|bias| bias.len() == columns), "a bias has one value for each position of a row");
+        match (a, b, out) {
+            (Floats::F16(a), Floats::F16(b), FloatsMut::F16(out)) => {
+                self.isa.run(Run { binary: self, rows, a, b, out })
+            }
+            (Floats::F32(a), Floats::F32(b), FloatsMut::F32(out)) => {
+                self.isa.run(Run { binary: self, rows, a, b, out })
+            }
+            (Floats::F16(_), b, out) => mixed_types(&b, &out),
+            (a, _, out) => mixed_types(&a, &out),
+        }
+    }
+}
+
+struct Run<'a, E> {
+    binary: &'a Binary<'a>,
+    rows: Range<usize>,
+    a: &'a [E],
+    b: &'a [E],
+    out: &'a mut [E],
+}
+
+impl<E: Element> Kernel for Run<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, isa: I) {
+        let broadcast = self.binary.broadcast;
+        let columns = broadcast.columns();
+        let [a_step, b_step] = broadcast.column_strides();
+        for row in self.rows.clone() {
+            let [a_start, b_start] = broadcast.offsets(row);
+            let mut first = 0;
+            while first < columns {
+                let length = (columns - first).min(CHUNK);
+                let (mut a_buffer, mut b_buffer, mut wide) = ([0.0; CHUNK], [0.0; CHUNK], [0.0; CHUNK]);
+                let a = operand(isa, self.a, a_start, a_step, first, length, &mut a_buffer);
+                let b = operand(isa, self.b, b_start, b_step, first, length, &mut b_buffer);
+                let wide = &mut wide[..length];
+                compute(self.binary.arithmetic, a, b, wide);
+                if let Some(bias) = self.binary.bias {
+                    for (value, bias) in wide.iter_mut().zip(&bias[first..first + length]) {
+                        *value += bias;
+                    }
+                }
+                self.binary.activation.apply(isa, wide);
+                let at = row * columns + first;
+                E::narrow(isa, wide, &mut self.out[at..at + length]);
+                first += length;
+            }
+        }
+    }
+}
+
+/// `length` values of an operand from column `first` on: a run of memory, or one element many times.
+#[inline(always)]
+fn operand<'a, E: Element, I: Instructions>(
+    isa: I,
+    values: &'a [E],
+    start: usize,
+    step: usize,
+    first: usize,
+    length: usize,
+    buffer: &'a mut [f32; CHUNK],
+) -> &'a [f32] {
+    if step == 0 {
+        buffer[..length].fill(values[start].to_f32());
+        return &buffer[..length];
+    }
+    E::read(isa, &values[start + first..start + first + length], buffer)
+}
+
+#[inline(always)]
+fn compute(arithmetic: Arithmetic, a: &[f32], b: &[f32], out: &mut [f32]) {
+    let pairs = out.iter_mut().zip(a.iter().zip(b));
+    match arithmetic {
+        Arithmetic::Add => {
+            for (out, (a, b)) in pairs {
+                *out = a + b;
+            }
+        }
+        Arithmetic::Subtract => {
+            for (out, (a, b)) in pairs {
+                *out = a - b;
+            }
+        }
+        Arithmetic::Multiply => {
+            for (out, (a, b)) in pairs {
+                *out = a * b;
+            }
+        }
+        Arithmetic::Divide => {
+            for (out, (a, b)) in pairs {
+                *out = a / b;
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Routines for one device's arithmetic, shared by all tenants: matrix products, convolutions, poolings and what goes with
+//! them, in halves or floats. They know shapes and slices, never graphs, models or tenants; they allocate nothing (scratch
+//! is handed in) and keep no state. The exec crate lowers plans to calls of them.
+//!
+//! Every routine is written once as plain code that is right on any machine, and runs with AVX2, FMA and F16C where the
+//! machine has them. Results depend on the operands and the instruction set: never on how many rows are computed at once,
+//! nor on where in a tensor a row lies.
+
+pub mod activation;
+pub mod arg;
+pub mod conv;
+pub mod convert;
+pub mod elementwise;
+mod float;
+pub mod gemm;
+mod isa;
+mod lanes;
+mod math;
+pub mod pool;
+pub mod probe;
+pub mod reduce;
+pub mod softmax;
+pub mod transpose;
+mod window;
+
+pub use activation::Activation;
+pub use float::{Floats, FloatsMut};
+pub use isa::Isa;
+pub use lanes::Strip;
+pub use window::Window;

@@ -1,0 +1,125 @@
+//! Arithmetic of two tensors and functions of one against the definition.
+
+use half::f16;
+use insula_kernels::elementwise::{Arithmetic, Binary, Broadcast, activate};
+use insula_kernels::{Activation, Floats, FloatsMut, Isa};
+
+use crate::numbers::{bits, halves, instruction_sets, values};
+
+const ARITHMETIC: [Arithmetic; 4] = [Arithmetic::Add, Arithmetic::Subtract, Arithmetic::Multiply, Arithmetic::Divide];
+
+fn scalar(arithmetic: Arithmetic, a: f32, b: f32) -> f32 {
+    match arithmetic {
+        Arithmetic::Add => a + b,
+        Arithmetic::Subtract => a - b,
+        Arithmetic::Multiply => a * b,
+        Arithmetic::Divide => a / b,
+    }
+}
+
+#[test]
+fn every_operation_meets_the_right_elements_and_rounds_once() {
+    let shapes: [(&[usize], &[usize], usize); 6] = [
+        (&[3, 300], &[3, 300], 300),
+        (&[3, 300], &[300], 300),
+        (&[3, 300], &[], 300),
+        (&[], &[3, 300], 300),
+        (&[3, 1, 5], &[1, 20, 5], 5),
+        (&[4, 2, 3], &[2, 1], 3),
+    ];
+    for (a_shape, b_shape, last) in shapes {
+        let (a, b) = (values(a_shape.iter().product(), 1), values(b_shape.iter().product(), 2));
+        let bias = values(last, 3);
+        for arithmetic in ARITHMETIC {
+            for isa in instruction_sets() {
+                let broadcast = Broadcast::new(a_shape, b_shape, true).unwrap();
+                let binary = Binary { isa, arithmetic, broadcast, bias: Some(&bias), activation: Activation::Relu };
+                let mut out = vec![0.0; broadcast.rows() * broadcast.columns()];
+                binary.run(0..broadcast.rows(), Floats::F32(&a), Floats::F32(&b), FloatsMut::F32(&mut out));
+                let mut stored = vec![f16::ZERO; out.len()];
+                let (a, b) = (halves(&a), halves(&b));
+                binary.run(0..broadcast.rows(), Floats::F16(&a), Floats::F16(&b), FloatsMut::F16(&mut stored));
+                assert_eq!(stored, halves(&out));
+            }
+        }
+    }
+}
+
+#[test]
+fn flat_tensors_run_in_one_row() {
+    let (a, b) = (values(1000, 1), values(1000, 2));
+    for arithmetic in ARITHMETIC {
+        for isa in instruction_sets() {
+            let broadcast = Broadcast::new(&[10, 100], &[10, 100], false).unwrap();
+            let binary = Binary { isa, arithmetic, broadcast, bias: None, activation: Activation::None };
+            let mut out = vec![0.0; 1000];
+            binary.run(0..1, Floats::F32(&a), Floats::F32(&b), FloatsMut::F32(&mut out));
+            let expected: Vec<f32> = a.iter().zip(&b).map(|(a, b)| scalar(arithmetic, *a, *b)).collect();
+            assert_eq!(bits(&out), bits(&expected));
+        }
+    }
+}
+
+#[test]
+fn scale_and_shift_by_channel_are_a_product_with_a_bias() {
+    let (x, scale, shift) = (values(6 * 40, 1), values(40, 2), values(40, 3));
+    let broadcast = Broadcast::new(&[6, 40], &[40], true).unwrap();
+    let activation = Activation::Clip { min: -0.25, max: 0.25 };
+    let binary =
+        Binary { isa: Isa::detect(), arithmetic: Arithmetic::Multiply, broadcast, bias: Some(&shift), activation };
+    let mut out = vec![0.0; 240];
+    binary.run(0..6, Floats::F32(&x), Floats::F32(&scale), FloatsMut::F32(&mut out));
+    for (index, out) in out.iter().enumerate() {
+        assert_eq!(*out, (x[index] * scale[index % 40] + shift[index % 40]).clamp(-0.25, 0.25));
+    }
+}
+
+#[test]
+fn activations_agree_with_their_definitions_wherever_a_value_lies() {
+    let activations: [(Activation, fn(f64) -> f64); 4] = [
+        (Activation::Relu, |x| x.max(0.0)),
+        (Activation::Clip { min: -0.5, max: 0.5 }, |x| x.clamp(-0.5, 0.5)),
+        (Activation::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),
+        (Activation::Tanh, f64::tanh),
+    ];
+    let input: Vec<f32> = values(700, 5).iter().map(|x| x * 8.0).collect();
+    for (activation, exact) in activations {
+        for isa in instruction_sets() {
+            let mut out = vec![0.0; input.len()];
+            activate(isa, activation, Floats::F32(&input), FloatsMut::F32(&mut out));
+            for (x, y) in input.iter().zip(&out) {
+                let exact = exact(f64::from(*x));
+                assert!(
+                    (f64::from(*y) - exact).abs() <= exact.abs() * 5.0 * f64::from(f32::EPSILON),
+                    "{activation:?} of {x} is {y}"
+                );
+            }
+            for (index, x) in input.iter().enumerate() {
+                let mut alone = [0.0];
+                activate(isa, activation, Floats::F32(&[*x]), FloatsMut::F32(&mut alone));
+                assert_eq!(alone[0].to_bits(), out[index].to_bits());
+            }
+        }
+    }
+}
+
+#[test]
+fn special_values_follow_the_standard() {
+    let (nan, infinity, tiny) = (f32::NAN, f32::INFINITY, f32::from_bits(1));
+    let run = |arithmetic, a: f32, b: f32| {
+        let broadcast = Broadcast::new(&[9], &[9], false).unwrap();
+        let binary = Binary { isa: Isa::detect(), arithmetic, broadcast, bias: None, activation: Activation::None };
+        let mut out = [0.0; 9];
+        binary.run(0..1, Floats::F32(&[a; 9]), Floats::F32(&[b; 9]), FloatsMut::F32(&mut out));
+        assert!(out.iter().all(|x| x.to_bits() == out[0].to_bits() || x.is_nan()));
+        out[0]
+    };
+    assert!(run(Arithmetic::Add, nan, 1.0).is_nan());
+    assert!(run(Arithmetic::Subtract, infinity, infinity).is_nan());
+    assert_eq!(run(Arithmetic::Divide, 1.0, 0.0), infinity);
+    assert_eq!(run(Arithmetic::Add, tiny, tiny), f32::from_bits(2));
+    let mut out = [0.0; 2];
+    activate(Isa::detect(), Activation::Relu, Floats::F32(&[nan, -infinity]), FloatsMut::F32(&mut out));
+    assert!(out[0].is_nan());
+    assert_eq!(out[1], 0.0);
+}

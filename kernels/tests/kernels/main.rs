@@ -1,0 +1,10 @@
+//! Each kernel against its definition in double precision, with AVX2 and without, and against itself on parts of its work.
+
+mod arg;
+mod conv;
+mod elementwise;
+mod gemm;
+mod numbers;
+mod pool;
+mod reduce;
+mod softmax;
