@@ -1,0 +1,105 @@
+//! From ONNX operators to the graph's own: one entry an operator, one file a family. Each reads its attributes and inputs as
+//! the model's operator set defines them and adds nodes, or refuses. Whatever is not in the table is refused by name.
+
+mod attributes;
+mod convolution;
+mod elementwise;
+mod node_import;
+mod normalization;
+mod pooling;
+mod product;
+mod reduction;
+mod reshaping;
+mod shape_arithmetic;
+mod window_attributes;
+
+use crate::error::{LoadError, LoadResult, quoted};
+
+pub(crate) use attributes::Attributes;
+pub(crate) use node_import::{Item, NodeImport};
+
+/// The oldest operator set that is read.
+pub const OLDEST_OPSET: i64 = 7;
+/// The newest operator set that is read.
+pub const NEWEST_OPSET: i64 = 28;
+
+/// An operator that is supported.
+pub(crate) struct Operator {
+    name: &'static str,
+    /// The fewest inputs.
+    pub min_inputs: usize,
+    /// The most inputs.
+    pub max_inputs: usize,
+    /// Adds the operator's nodes to the graph and gives its first output.
+    pub import: fn(&mut NodeImport<'_>) -> LoadResult<Item>,
+}
+
+const fn operator(
+    name: &'static str,
+    min_inputs: usize,
+    max_inputs: usize,
+    import: fn(&mut NodeImport<'_>) -> LoadResult<Item>,
+) -> Operator {
+    Operator { name, min_inputs, max_inputs, import }
+}
+
+/// Every supported operator, by name.
+const OPERATORS: &[Operator] = &[
+    operator("Add", 2, 2, elementwise::add),
+    operator("ArgMax", 1, 1, reduction::arg_max),
+    operator("AveragePool", 1, 1, pooling::average_pool),
+    operator("BatchNormalization", 5, 5, normalization::batch_normalization),
+    operator("Cast", 1, 1, elementwise::cast),
+    operator("Clip", 1, 3, elementwise::clip),
+    operator("Concat", 1, usize::MAX, shape_arithmetic::concat),
+    operator("Constant", 0, 0, shape_arithmetic::constant),
+    operator("Conv", 2, 3, convolution::conv),
+    operator("Div", 2, 2, elementwise::div),
+    operator("Dropout", 1, 3, reshaping::dropout),
+    operator("Flatten", 1, 1, reshaping::flatten),
+    operator("Gather", 2, 2, shape_arithmetic::gather),
+    operator("Gemm", 2, 3, product::gemm),
+    operator("GlobalAveragePool", 1, 1, pooling::global_average_pool),
+    operator("Identity", 1, 1, reshaping::identity),
+    operator("MatMul", 2, 2, product::matmul),
+    operator("MaxPool", 1, 1, pooling::max_pool),
+    operator("Mul", 2, 2, elementwise::mul),
+    operator("ReduceMean", 1, 2, reduction::reduce_mean),
+    operator("Relu", 1, 1, elementwise::relu),
+    operator("Reshape", 2, 2, reshaping::reshape),
+    operator("Shape", 1, 1, shape_arithmetic::shape),
+    operator("Sigmoid", 1, 1, elementwise::sigmoid),
+    operator("Softmax", 1, 1, reduction::softmax),
+    operator("Squeeze", 1, 2, reshaping::squeeze),
+    operator("Sub", 2, 2, elementwise::sub),
+    operator("Tanh", 1, 1, elementwise::tanh),
+    operator("Transpose", 1, 1, reshaping::transpose),
+    operator("Unsqueeze", 1, 2, reshaping::unsqueeze),
+];
+
+/// The names of the supported operators, in order.
+pub fn supported_operators() -> impl Iterator<Item = &'static str> {
+    OPERATORS.iter().map(|operator| operator.name)
+}
+
+/// The operator `name` of `domain`; the refusal lists what is supported.
+pub(crate) fn find(domain: &str, name: &str) -> LoadResult<&'static Operator> {
+    let found = OPERATORS.iter().find(|operator| operator.name == name);
+    match found.filter(|_| is_onnx_domain(domain)) {
+        Some(operator) => Ok(operator),
+        None => {
+            let supported: Vec<&str> = supported_operators().collect();
+            Err(LoadError::unsupported(format!(
+                "operator {} of domain {} is not supported; supported, of domain `ai.onnx`, are {}",
+                quoted(name),
+                quoted(if is_onnx_domain(domain) { "ai.onnx" } else { domain }),
+                supported.join(", ")
+            )))
+        }
+    }
+}
+
+/// Whether `domain` is ONNX's own, by either of its names.
+pub(crate) fn is_onnx_domain(domain: &str) -> bool {
+    domain.is_empty() || domain == "ai.onnx"
+}

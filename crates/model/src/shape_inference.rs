@@ -1,0 +1,153 @@
+//! The type and dimensions of an operation's output, and the proof that it keeps the rows of a batch apart: `Dim::Batch` goes in
+//! at dimension 0 and comes out there, or the operation is refused. One file an operator family. The reader and every pass
+//! that adds a node ask here, so a graph holds no node whose shapes do not fit.
+
+mod broadcast;
+mod matmul;
+mod reduction;
+mod window;
+
+use insula_core::DType;
+use smallvec::SmallVec;
+
+use crate::error::{LoadError, LoadResult};
+use crate::graph::{Dim, TensorType};
+use crate::op::Op;
+
+pub use broadcast::broadcast;
+pub use window::{MAX_WINDOW_ATTRIBUTE, pool_windows_hold_pixels, window_output};
+
+/// Dimensions of a value.
+pub type Dims = SmallVec<[Dim; 4]>;
+
+/// What `op` makes of `inputs`. The error says what does not fit, without naming the node.
+pub fn infer(op: &Op, inputs: &[&TensorType]) -> LoadResult<TensorType> {
+    check_count(op, inputs.len())?;
+    check_types(op, inputs)?;
+    let first = inputs[0];
+    let dims = match op {
+        Op::Conv(conv) => window::conv(conv, &first.dims, &inputs[1].dims)?,
+        Op::MaxPool(pool) => window::pool(pool, &first.dims)?,
+        Op::AveragePool(pool) => window::pool(&pool.window, &first.dims)?,
+        Op::MatMul => matmul::matmul(&first.dims, &inputs[1].dims)?,
+        Op::Binary(_) => broadcast(&first.dims, &inputs[1].dims)?,
+        Op::Activation(_) | Op::Cast { .. } => first.dims.clone(),
+        Op::Softmax { axis } => reduction::along(&first.dims, *axis)?,
+        Op::ArgMax { axis, keep_dims, .. } => reduction::reduced(&first.dims, &[*axis], *keep_dims)?,
+        Op::ReduceMean { axes, keep_dims } => reduction::reduced(&first.dims, axes, *keep_dims)?,
+        Op::Transpose { permutation } => permuted(&first.dims, permutation)?,
+    };
+    check_batch(&dims)?;
+    let dtype = match op {
+        Op::Cast { to } => *to,
+        Op::ArgMax { .. } => DType::Int64,
+        _ => first.dtype,
+    };
+    Ok(TensorType { dtype, dims })
+}
+
+/// `dims` as messages show them, the batch as `batch`.
+pub fn shown(dims: &[Dim]) -> String {
+    let text: Vec<String> = dims
+        .iter()
+        .map(|dim| match dim {
+            Dim::Fixed(size) => size.to_string(),
+            Dim::Batch => "batch".to_string(),
+        })
+        .collect();
+    format!("[{}]", text.join(","))
+}
+
+/// An error that the batch's rows would meet.
+pub(crate) fn rows_meet(why: &str) -> LoadError {
+    LoadError::unsupported(format!(
+        "the rows of a batch must stay independent, with the batch as dimension 0, but {why}; a model whose rows depend on each other can be loaded with a fixed first dimension"
+    ))
+}
+
+/// Whether `dtype` is one that arithmetic is done in.
+pub fn is_arithmetic(dtype: DType) -> bool {
+    matches!(dtype, DType::Fp32 | DType::Fp16)
+}
+
+/// Whether `Cast` reads and writes `dtype`.
+pub fn is_castable(dtype: DType) -> bool {
+    !matches!(dtype, DType::Bool | DType::Bytes | DType::Bf16 | DType::Fp64)
+}
+
+fn check_count(op: &Op, found: usize) -> LoadResult<()> {
+    let expected = match op {
+        Op::Conv(_) | Op::MatMul | Op::Binary(_) => 2,
+        _ => 1,
+    };
+    match found == expected {
+        true => Ok(()),
+        false => Err(LoadError::malformed(format!("it has {found} inputs, {} takes {expected}", op.name()))),
+    }
+}
+
+fn check_types(op: &Op, inputs: &[&TensorType]) -> LoadResult<()> {
+    let first = inputs[0].dtype;
+    if let Op::Cast { to } = op {
+        let bad = [first, *to].into_iter().find(|dtype| !is_castable(*dtype));
+        return match bad {
+            None => Ok(()),
+            Some(dtype) => Err(LoadError::unsupported(format!(
+                "a cast between {first} and {to}; {dtype} is not supported, FP32, FP16 and the integers are"
+            ))),
+        };
+    }
+    if !is_arithmetic(first) {
+        return Err(LoadError::unsupported(format!(
+            "input 0 has type {first}; {} is supported on FP32 and FP16",
+            op.name()
+        )));
+    }
+    match inputs.iter().position(|input| input.dtype != first) {
+        None => Ok(()),
+        Some(index) => Err(LoadError::malformed(format!(
+            "input {index} has type {}, input 0 has {first}: they must be the same",
+            inputs[index].dtype
+        ))),
+    }
+}
+
+/// The batch may be dimension 0 alone, and the fixed dimensions must be countable.
+pub fn check_batch(dims: &[Dim]) -> LoadResult<()> {
+    if let Some(axis) = dims.iter().skip(1).position(|dim| *dim == Dim::Batch) {
+        return Err(rows_meet(&format!("it would become dimension {}", axis + 1)));
+    }
+    let fixed = |dim: &Dim| match dim {
+        Dim::Fixed(size) => *size,
+        Dim::Batch => 1,
+    };
+    let fixed: SmallVec<[usize; 4]> = dims.iter().map(fixed).collect();
+    if fixed.contains(&0) {
+        return Err(LoadError::malformed(format!("the shape {} has no elements", shown(dims))));
+    }
+    insula_core::Shape::new(&fixed)?;
+    Ok(())
+}
+
+/// The dimensions of a transposition. Fails when `permutation` is none, or moves the batch.
+pub fn permuted(dims: &[Dim], permutation: &[usize]) -> LoadResult<Dims> {
+    let mut seen: SmallVec<[bool; 8]> = SmallVec::from_elem(false, dims.len());
+    for &axis in permutation {
+        if let Some(seen) = seen.get_mut(axis) {
+            *seen = true;
+        }
+    }
+    if permutation.len() != dims.len() || seen.contains(&false) {
+        return Err(LoadError::malformed(format!(
+            "{permutation:?} is not a permutation of the axes of {}",
+            shown(dims)
+        )));
+    }
+    if dims.first() == Some(&Dim::Batch) && permutation[0] != 0 {
+        return Err(rows_meet(&format!("the permutation {permutation:?} moves it")));
+    }
+    Ok(permutation.iter().map(|&axis| dims[axis]).collect())
+}
+
+#[cfg(test)]
+mod tests;

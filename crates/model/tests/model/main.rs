@@ -1,0 +1,14 @@
+//! What the model crate promises, through its public face: ONNX files made in memory, loaded, planned, and run by a plain
+//! interpreter that shares no code with any device.
+
+mod builder;
+mod examples;
+mod fusions;
+mod hostile;
+mod interpreter;
+mod layouts;
+mod loading;
+mod operators;
+mod precisions;
+mod refusals;
+mod repositories;
