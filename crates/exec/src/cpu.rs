@@ -1,0 +1,97 @@
+//! The CPU as a device: plans become calls of the kernels, weights are packed once for each content and shared by all
+//! buckets, versions and tenants that have it. A run uses the calling thread alone and the memory it is handed.
+
+mod folder;
+mod gather;
+mod lower;
+mod plan;
+mod step;
+mod steps;
+mod tensor;
+mod weights;
+
+use std::sync::Arc;
+
+use insula_core::{Error, Result};
+use insula_kernels::Isa;
+use insula_model::{ConstantFolder, LogicalPlan, Model, Op};
+
+use crate::device::{Device, DeviceKind, LoweredPlan, Weights};
+use folder::CpuFolder;
+use lower::lower;
+use tensor::number;
+use weights::{CpuWeights, WeightCache};
+
+/// The machine's processors. One is enough for a process: its weight cache is what tenants share.
+#[derive(Debug)]
+pub struct CpuDevice {
+    isa: Isa,
+    folder: CpuFolder,
+    cache: WeightCache,
+}
+
+impl CpuDevice {
+    /// The CPU with the best instruction set that it has.
+    pub fn new() -> CpuDevice {
+        let isa = Isa::detect();
+        CpuDevice { isa, folder: CpuFolder::new(isa), cache: WeightCache::default() }
+    }
+
+    /// The instruction set that kernels run with, e.g. `avx2+fma+f16c`.
+    pub fn instruction_set(&self) -> &'static str {
+        self.isa.name()
+    }
+}
+
+impl Default for CpuDevice {
+    fn default() -> Self {
+        CpuDevice::new()
+    }
+}
+
+impl Device for CpuDevice {
+    fn name(&self) -> &str {
+        "cpu"
+    }
+
+    fn kind(&self) -> DeviceKind {
+        DeviceKind::Cpu
+    }
+
+    fn supports(&self, op: &Op) -> bool {
+        match op {
+            Op::Cast { to } => number(*to).is_some(),
+            Op::Conv(_)
+            | Op::MaxPool(_)
+            | Op::AveragePool(_)
+            | Op::MatMul
+            | Op::Binary(_)
+            | Op::Activation(_)
+            | Op::Softmax { .. }
+            | Op::ArgMax { .. }
+            | Op::ReduceMean { .. }
+            | Op::Transpose { .. } => true,
+        }
+    }
+
+    fn load_weights(&self, model: &Model) -> Result<Arc<dyn Weights>> {
+        let pack = || CpuWeights::pack(model.constants(), &model.logical_plan(1)?);
+        Ok(self.cache.get_or_pack(model.content_hash(), pack)?)
+    }
+
+    fn lower(&self, plan: &LogicalPlan, weights: &Arc<dyn Weights>) -> Result<Arc<dyn LoweredPlan>> {
+        let weights = Arc::clone(weights) as Arc<dyn std::any::Any + Send + Sync>;
+        let weights = weights.downcast::<CpuWeights>().map_err(|_| {
+            Error::internal("the plan could not be lowered", "the weights were loaded by another device")
+        })?;
+        Ok(Arc::new(lower(self.isa, plan, weights)?))
+    }
+
+    fn folder(&self) -> &dyn ConstantFolder {
+        &self.folder
+    }
+
+    fn weight_bytes(&self) -> usize {
+        self.cache.bytes()
+    }
+}

@@ -1,0 +1,43 @@
+//! The position of the largest element.
+
+use insula_core::{DType, Result};
+use insula_kernels::arg::arg_max;
+use insula_kernels::{Isa, Strip};
+
+use super::slices_along;
+use crate::batch::StopPoint;
+use crate::cpu::lower::{Lowering, broken};
+use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::cpu::tensor::typed_mut;
+use crate::error::ExecError;
+
+/// Operations that an element is worth.
+const ELEMENT_WORK: usize = 8;
+
+#[derive(Debug)]
+struct ArgMaxStep {
+    isa: Isa,
+    dtype: DType,
+    strip: Strip,
+    last: bool,
+    tiles: Tiles,
+}
+
+pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, axis: usize, last: bool) -> Result<Box<dyn Step>> {
+    let input = lowering.input(0)?;
+    let (slices, strip) =
+        slices_along(input.shape.dims(), axis).ok_or_else(|| broken(format!("it has no axis {axis}")))?;
+    let tiles = Tiles::new(slices, strip.axis * strip.inner * ELEMENT_WORK, 1);
+    Ok(Box::new(ArgMaxStep { isa: lowering.isa, dtype: input.dtype, strip, last, tiles }))
+}
+
+impl Step for ArgMaxStep {
+    fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
+        let input = tensors.floats(0, self.dtype)?;
+        let out = typed_mut::<i64>(tensors.output)?;
+        self.tiles.each(stop, |slices| {
+            arg_max(self.isa, self.strip, self.last, slices, input, out);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,124 @@
+//! Matrix products with what is fused to them: by weights that were packed at load, or by a matrix that is packed into
+//! scratch at each run. Leading dimensions broadcast as numpy has it.
+
+use std::sync::Arc;
+
+use insula_core::{DType, Result};
+use insula_kernels::elementwise::Broadcast;
+use insula_kernels::gemm::{
+    Destination, Gemm, MatrixRows, PackedWeights, Panels, gemm_scratch_bytes, pack_panels, panels_len,
+};
+use insula_kernels::{Activation, Floats, Isa};
+use insula_model::Source;
+
+use crate::batch::StopPoint;
+use crate::cpu::lower::{Lowering, broken};
+use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::cpu::tensor::{floats_mut, typed_mut};
+use crate::error::ExecError;
+
+/// Rows that the kernel likes to have at once.
+const GRANULE: usize = 96;
+
+#[derive(Debug)]
+struct MatMulStep {
+    isa: Isa,
+    dtype: DType,
+    /// Rows, depth and columns of one product.
+    rows: usize,
+    depth: usize,
+    columns: usize,
+    /// How many products, and which matrices of the operands meet in each.
+    products: usize,
+    pairs: Broadcast,
+    /// `None`: the right-hand side is an operand.
+    weights: Option<Arc<[PackedWeights]>>,
+    bias: Option<Arc<[f32]>>,
+    activation: Activation,
+    tiles: Tiles,
+}
+
+pub(in crate::cpu) fn lower(lowering: &Lowering<'_>) -> Result<Box<dyn Step>> {
+    let (left, right) = (lowering.input(0)?, lowering.input(1)?);
+    let (left_dims, right_dims) = (left.shape.dims(), right.shape.dims());
+    let (&[ref left_batch @ .., rows, depth], &[ref right_batch @ .., _, columns]) = (left_dims, right_dims) else {
+        return Err(broken(format!("{left_dims:?} x {right_dims:?} is not a product of matrices")));
+    };
+    // One matrix on the right: all leading dimensions of the left are rows of one product.
+    let (rows, left_batch) = match right_batch {
+        [] => (left_batch.iter().product::<usize>() * rows, &[][..]),
+        _ => (rows, left_batch),
+    };
+    let pairs = Broadcast::new(left_batch, right_batch, false)
+        .ok_or_else(|| broken(format!("{left_dims:?} and {right_dims:?} do not broadcast")))?;
+    let products = pairs.rows() * pairs.columns();
+    let weights = match right.source {
+        Source::Constant(id) => Some(lowering.weights.matrices(id)?),
+        Source::Input(_) | Source::Buffer(_) => None,
+    };
+    let dtype = lowering.output()?.dtype;
+    let tiles = Tiles::new(rows, depth * columns, GRANULE);
+    let (isa, bias, activation) = (lowering.isa, lowering.bias()?, lowering.activation());
+    Ok(Box::new(MatMulStep { isa, dtype, rows, depth, columns, products, pairs, weights, bias, activation, tiles }))
+}
+
+impl Step for MatMulStep {
+    fn scratch_bytes(&self) -> usize {
+        self.panel_bytes().saturating_add(gemm_scratch_bytes(self.tiles.tile, self.depth, self.columns))
+    }
+
+    fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
+        let left = tensors.floats(0, self.dtype)?;
+        let right = if self.weights.is_none() { Some(tensors.floats(1, self.dtype)?) } else { None };
+        let residual = tensors.residual(if right.is_some() { 2 } else { 1 }, self.dtype)?;
+        for product in 0..self.products {
+            let [left_matrix, right_matrix] = self.pairs.pair(product);
+            if product > 0 && stop.should_stop() {
+                return Err(ExecError::Stopped);
+            }
+            let (packed, scratch) = tensors.scratch.split_at_mut(self.panel_bytes());
+            let panels = self.panels(right, right_matrix, packed)?;
+            let gemm = Gemm { isa: self.isa, panels, bias: self.bias.as_deref(), activation: self.activation };
+            let first = left_matrix * self.rows * self.depth;
+            let values = left.range(first..first + self.rows * self.depth);
+            let source = MatrixRows { isa: self.isa, values, row_stride: self.depth, depth_stride: 1 };
+            let output = &mut *tensors.output;
+            self.tiles.each(stop, |rows| {
+                let offset = product * self.rows * self.columns;
+                let to = Destination { values: floats_mut(self.dtype, output)?, stride: self.columns, offset };
+                gemm.run(rows, &source, residual, to, scratch);
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl MatMulStep {
+    /// Bytes of a right-hand side that is packed at each run, rounded up to cache lines.
+    fn panel_bytes(&self) -> usize {
+        match self.weights {
+            Some(_) => 0,
+            None => (panels_len(self.depth, self.columns) * size_of::<f32>()).next_multiple_of(64),
+        }
+    }
+
+    fn panels<'a>(
+        &'a self,
+        right: Option<Floats<'a>>,
+        matrix: usize,
+        packed: &'a mut [u8],
+    ) -> Result<Panels<'a>, ExecError> {
+        if let Some(weights) = &self.weights {
+            let weights =
+                weights.get(matrix).ok_or_else(|| ExecError::misfit(format!("matrix {matrix} is missing")))?;
+            return Ok(weights.panels());
+        }
+        let right = right.ok_or_else(|| ExecError::misfit("the right-hand side is missing"))?;
+        let (depth, columns) = (self.depth, self.columns);
+        let first = matrix * depth * columns;
+        let to = &mut typed_mut::<f32>(packed)?[..panels_len(depth, columns)];
+        pack_panels(self.isa, right.range(first..first + depth * columns), (depth, columns), to);
+        Ok(Panels::new(depth, columns, Floats::F32(to)))
+    }
+}

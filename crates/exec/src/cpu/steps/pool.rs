@@ -1,0 +1,50 @@
+//! Poolings.
+
+use insula_core::{DType, Result};
+use insula_kernels::pool::{Pooling, pool};
+use insula_kernels::{Isa, Window};
+use insula_model::AveragePool;
+
+use super::window::kernel_window;
+use crate::batch::StopPoint;
+use crate::cpu::lower::{Lowering, broken};
+use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::error::ExecError;
+
+#[derive(Debug)]
+struct PoolStep {
+    isa: Isa,
+    dtype: DType,
+    pooling: Pooling,
+    window: Window,
+    channels: usize,
+    tiles: Tiles,
+}
+
+pub(in crate::cpu) fn max(lowering: &Lowering<'_>, window: &insula_model::Window) -> Result<Box<dyn Step>> {
+    lower(lowering, Pooling::Max, window)
+}
+
+pub(in crate::cpu) fn average(lowering: &Lowering<'_>, pool: &AveragePool) -> Result<Box<dyn Step>> {
+    lower(lowering, Pooling::Average { count_include_pad: pool.count_include_pad }, &pool.window)
+}
+
+fn lower(lowering: &Lowering<'_>, pooling: Pooling, window: &insula_model::Window) -> Result<Box<dyn Step>> {
+    let (input, output) = (lowering.input(0)?, lowering.output()?);
+    let dims = input.shape.dims();
+    let window = kernel_window(window, dims, output.shape.dims())
+        .ok_or_else(|| broken("its images have not four dimensions"))?;
+    let (images, channels) = (dims[0], dims[3]);
+    let tiles = Tiles::new(window.output_pixels(images), window.taps() * channels, 1);
+    Ok(Box::new(PoolStep { isa: lowering.isa, dtype: output.dtype, pooling, window, channels, tiles }))
+}
+
+impl Step for PoolStep {
+    fn run(&self, mut tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
+        let input = tensors.floats(0, self.dtype)?;
+        self.tiles.each(stop, |rows| {
+            pool(self.isa, self.pooling, &self.window, self.channels, rows, input, tensors.output(self.dtype)?);
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! A model's constants as the kernels want them: matrices and filters packed, biases and operands as they are. Packed once
+//! for each content; every bucket, version and tenant with the same content holds the same copy.
+
+mod cache;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::Arc;
+
+use insula_core::{Code, DType, Error, Result};
+use insula_kernels::Floats;
+use insula_kernels::conv::ConvWeights;
+use insula_kernels::gemm::{PANEL_COLUMNS, PackedWeights, Storage};
+use insula_model::{Binding, Constant, ConstantId, LogicalPlan, Op, Operand, Source, Step};
+
+use super::steps::conv::conv_shape;
+use super::tensor::floats;
+use crate::device::Weights;
+pub(super) use cache::WeightCache;
+
+/// How much larger packed weights may be than stored ones, and what is never refused.
+const MOST_GROWTH: usize = 4;
+const FREE_GROWTH: usize = 64 << 20;
+
+/// The constants that a model's plans use.
+pub(super) struct CpuWeights {
+    /// Right-hand sides of products, one B for each matrix of the constant.
+    matrices: HashMap<ConstantId, Arc<[PackedWeights]>>,
+    /// Weights of convolutions, by constant and groups: one constant can serve several layers.
+    filters: HashMap<(ConstantId, usize), Arc<ConvWeights>>,
+    biases: HashMap<ConstantId, Arc<[f32]>>,
+    /// What is read as it is.
+    plain: HashMap<ConstantId, Constant>,
+    bytes: usize,
+}
+
+impl CpuWeights {
+    /// Packs what `plan` uses of `constants`. Every plan of a model uses the same.
+    pub(super) fn pack(constants: &[Constant], plan: &LogicalPlan) -> Result<CpuWeights> {
+        check_growth(constants, plan)?;
+        let mut weights = CpuWeights {
+            matrices: HashMap::new(),
+            filters: HashMap::new(),
+            biases: HashMap::new(),
+            plain: HashMap::new(),
+            bytes: 0,
+        };
+        for step in &plan.steps {
+            weights
+                .add_step(constants, plan, step)
+                .map_err(|error| error.context(format_args!("node `{}`", step.name)))?;
+        }
+        for output in &plan.outputs {
+            if let Binding::Constant(id) = output.binding {
+                weights.add_plain(constants, id)?;
+            }
+        }
+        weights.bytes = weights.count_bytes();
+        Ok(weights)
+    }
+
+    fn add_step(&mut self, constants: &[Constant], plan: &LogicalPlan, step: &Step) -> Result<()> {
+        for (index, operand) in step.inputs.iter().chain(&step.epilogue.residual).enumerate() {
+            let Source::Constant(id) = operand.source else { continue };
+            match &step.op {
+                Op::MatMul if index == 1 => self.add_matrices(constants, id, operand.shape.dims())?,
+                Op::Conv(conv) if index == 1 => {
+                    if let Entry::Vacant(place) = self.filters.entry((id, conv.groups)) {
+                        let constant = find(constants, id)?;
+                        let shape = conv_shape(plan, step, conv)?;
+                        let packed = ConvWeights::pack(&shape, storage(constant), constant_floats(constant)?);
+                        place.insert(Arc::new(packed));
+                    }
+                }
+                _ => self.add_plain(constants, id)?,
+            }
+        }
+        match step.epilogue.bias {
+            Some(id) => self.add_bias(constants, id),
+            None => Ok(()),
+        }
+    }
+
+    fn add_matrices(&mut self, constants: &[Constant], id: ConstantId, dims: &[usize]) -> Result<()> {
+        if self.matrices.contains_key(&id) {
+            return Ok(());
+        }
+        let constant = find(constants, id)?;
+        let &[.., depth, columns] = dims else {
+            return Err(Error::internal("the plan could not be lowered", "a matrix has fewer than two dimensions"));
+        };
+        let values = constant_floats(constant)?;
+        let count = values.len().checked_div(depth * columns).unwrap_or(0);
+        let pack = |matrix: usize| {
+            let first = matrix * depth * columns;
+            PackedWeights::pack(storage(constant), depth, columns, |k, n| values.get(first + k * columns + n))
+        };
+        self.matrices.insert(id, (0..count).map(pack).collect());
+        Ok(())
+    }
+
+    fn add_bias(&mut self, constants: &[Constant], id: ConstantId) -> Result<()> {
+        if let Entry::Vacant(place) = self.biases.entry(id) {
+            place.insert(find(constants, id)?.typed::<f32>()?.into());
+        }
+        Ok(())
+    }
+
+    fn add_plain(&mut self, constants: &[Constant], id: ConstantId) -> Result<()> {
+        if let Entry::Vacant(place) = self.plain.entry(id) {
+            place.insert(find(constants, id)?.clone());
+        }
+        Ok(())
+    }
+
+    fn count_bytes(&self) -> usize {
+        let matrices = self.matrices.values().flat_map(|matrices| matrices.iter()).map(PackedWeights::bytes);
+        let filters = self.filters.values().map(|filters| filters.bytes());
+        let biases = self.biases.values().map(|bias| size_of_val(&**bias));
+        let plain = self.plain.values().map(|constant| constant.bytes().len());
+        matrices.chain(filters).chain(biases).chain(plain).sum()
+    }
+
+    /// The packed matrices of constant `id`.
+    pub(super) fn matrices(&self, id: ConstantId) -> Result<Arc<[PackedWeights]>> {
+        self.matrices.get(&id).cloned().ok_or_else(|| missing(id))
+    }
+
+    /// The packed filters of constant `id` in `groups` groups.
+    pub(super) fn filters(&self, id: ConstantId, groups: usize) -> Result<Arc<ConvWeights>> {
+        self.filters.get(&(id, groups)).cloned().ok_or_else(|| missing(id))
+    }
+
+    /// The bias in constant `id`.
+    pub(super) fn bias(&self, id: ConstantId) -> Result<Arc<[f32]>> {
+        self.biases.get(&id).cloned().ok_or_else(|| missing(id))
+    }
+
+    /// Constant `id` as it is.
+    pub(super) fn plain(&self, id: ConstantId) -> Result<Constant> {
+        self.plain.get(&id).cloned().ok_or_else(|| missing(id))
+    }
+}
+
+impl Weights for CpuWeights {
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl fmt::Debug for CpuWeights {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuWeights({} bytes)", self.bytes)
+    }
+}
+
+/// Packing fills panels up to 16 columns, so that a file of many thin matrices would grow sixteenfold: refused before memory
+/// is taken, but for small ones.
+fn check_growth(constants: &[Constant], plan: &LogicalPlan) -> Result<()> {
+    let (mut stored, mut packed) = (0usize, 0usize);
+    for step in &plan.steps {
+        let Some(Operand { source: Source::Constant(id), shape, .. }) = step.inputs.get(1) else { continue };
+        let (columns, count) = match (&step.op, shape.dims()) {
+            (Op::MatMul, &[ref batch @ .., _, columns]) => (columns, batch.iter().product::<usize>()),
+            (Op::Conv(conv), &[filters, ..]) => (filters / conv.groups.max(1), conv.groups),
+            _ => continue,
+        };
+        let bytes = find(constants, *id)?.bytes().len();
+        let filled = columns.next_multiple_of(PANEL_COLUMNS).saturating_mul(bytes) / columns.max(1);
+        stored = stored.saturating_add(bytes);
+        packed = packed.saturating_add(filled).saturating_add(count.saturating_mul(size_of::<PackedWeights>()));
+    }
+    if packed > stored.saturating_mul(MOST_GROWTH).saturating_add(FREE_GROWTH) {
+        return Err(Error::new(
+            Code::Unsupported,
+            format!(
+                "its weights of {stored} bytes would take {packed} bytes once packed: its matrices or groups are too thin"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Weights are stored as their constant is: the model's precision has decided.
+fn storage(constant: &Constant) -> Storage {
+    if constant.dtype() == DType::Fp16 { Storage::F16 } else { Storage::F32 }
+}
+
+fn constant_floats(constant: &Constant) -> Result<Floats<'_>> {
+    Ok(floats(constant.dtype(), constant.bytes())?)
+}
+
+fn find(constants: &[Constant], id: ConstantId) -> Result<&Constant> {
+    constants.get(id.index()).ok_or_else(|| missing(id))
+}
+
+fn missing(id: ConstantId) -> Error {
+    Error::internal(
+        "the plan could not be lowered",
+        format!("{id:?} is not among its weights: they belong to another model"),
+    )
+}

@@ -1,0 +1,169 @@
+//! A second opinion: operations computed one element at a time, straight from their definitions, in double precision.
+
+use insula_model::{Activation, AveragePool, BinaryOp, Conv, Op, Window};
+
+/// A tensor of doubles.
+#[derive(Debug, Clone)]
+pub struct Tensor {
+    pub dims: Vec<usize>,
+    pub values: Vec<f64>,
+}
+
+impl Tensor {
+    pub fn new(dims: &[usize], values: Vec<f64>) -> Tensor {
+        assert_eq!(dims.iter().product::<usize>(), values.len());
+        Tensor { dims: dims.to_vec(), values }
+    }
+
+    fn build(dims: &[usize], mut value: impl FnMut(&[usize]) -> f64) -> Tensor {
+        let values = (0..dims.iter().product()).map(|index| value(&position(dims, index))).collect();
+        Tensor { dims: dims.to_vec(), values }
+    }
+
+    fn at(&self, position: &[usize]) -> f64 {
+        self.values[position.iter().zip(&self.dims).fold(0, |offset, (at, size)| offset * size + at)]
+    }
+
+    /// The element that meets `position` of a larger shape under broadcasting.
+    fn broadcast_at(&self, position: &[usize]) -> f64 {
+        let own = &position[position.len() - self.dims.len()..];
+        self.at(&own.iter().zip(&self.dims).map(|(at, size)| if *size == 1 { 0 } else { *at }).collect::<Vec<_>>())
+    }
+}
+
+fn position(dims: &[usize], mut index: usize) -> Vec<usize> {
+    let mut position = vec![0; dims.len()];
+    for (at, size) in position.iter_mut().zip(dims).rev() {
+        *at = index % size;
+        index /= size;
+    }
+    position
+}
+
+/// The output of `op`, whose shape is known to be `dims`.
+pub fn interpret(op: &Op, inputs: &[Tensor], dims: &[usize]) -> Tensor {
+    let input = &inputs[0];
+    Tensor::build(dims, |at| match op {
+        Op::Conv(conv) => convolve(conv, input, &inputs[1], at),
+        Op::MaxPool(window) => taps(window, input, at).into_iter().fold(f64::NEG_INFINITY, f64::max),
+        Op::AveragePool(pool) => average(pool, input, at),
+        Op::MatMul => product(input, &inputs[1], at),
+        Op::Binary(op) => arithmetic(*op, input.broadcast_at(at), inputs[1].broadcast_at(at)),
+        Op::Activation(activation) => activate(*activation, input.at(at)),
+        Op::Softmax { axis } => {
+            let along = along(input, *axis, at);
+            let max = along.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            (input.at(at) - max).exp() / along.iter().map(|x| (x - max).exp()).sum::<f64>()
+        }
+        Op::ArgMax { axis, keep_dims, select_last_index } => {
+            let along = along(input, *axis, &restored(input, at, &[*axis], *keep_dims));
+            let max = along.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let mut equals = along.iter().enumerate().filter(|(_, x)| **x == max).map(|(index, _)| index);
+            (if *select_last_index { equals.next_back() } else { equals.next() }).unwrap() as f64
+        }
+        Op::ReduceMean { axes, keep_dims } => mean(input, axes, &restored(input, at, axes, *keep_dims)),
+        Op::Transpose { permutation } => {
+            let mut from = vec![0; at.len()];
+            for (at, axis) in at.iter().zip(permutation) {
+                from[*axis] = *at;
+            }
+            input.at(&from)
+        }
+        Op::Cast { .. } => input.at(at),
+    })
+}
+
+fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
+    match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a * b,
+        BinaryOp::Div => a / b,
+    }
+}
+
+fn activate(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::Relu => x.max(0.0),
+        Activation::Clip { min, max } => x.max(f64::from(min)).min(f64::from(max)),
+        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        Activation::Tanh => x.tanh(),
+    }
+}
+
+/// Pixel and tap of a window, for taps inside the image.
+fn inside(window: &Window, input: &Tensor, at: &[usize]) -> Vec<([usize; 2], [usize; 2])> {
+    let mut found = Vec::new();
+    for ky in 0..window.kernel[0] {
+        for kx in 0..window.kernel[1] {
+            let y = (at[1] * window.strides[0] + ky * window.dilations[0]).wrapping_sub(window.pads.top);
+            let x = (at[2] * window.strides[1] + kx * window.dilations[1]).wrapping_sub(window.pads.left);
+            if y < input.dims[1] && x < input.dims[2] {
+                found.push(([y, x], [ky, kx]));
+            }
+        }
+    }
+    found
+}
+
+fn taps(window: &Window, input: &Tensor, at: &[usize]) -> Vec<f64> {
+    inside(window, input, at).into_iter().map(|([y, x], _)| input.at(&[at[0], y, x, at[3]])).collect()
+}
+
+fn average(pool: &AveragePool, input: &Tensor, at: &[usize]) -> f64 {
+    let taps = taps(&pool.window, input, at);
+    let count = if pool.count_include_pad { pool.window.kernel[0] * pool.window.kernel[1] } else { taps.len() };
+    taps.iter().sum::<f64>() / count as f64
+}
+
+fn convolve(conv: &Conv, input: &Tensor, weight: &Tensor, at: &[usize]) -> f64 {
+    let (channels, filters) = (weight.dims[1], weight.dims[0] / conv.groups);
+    let first = at[3] / filters * channels;
+    let pixels = inside(&conv.window, input, at).into_iter();
+    let term = |([y, x], [ky, kx]): ([usize; 2], [usize; 2])| {
+        (0..channels).map(|c| input.at(&[at[0], y, x, first + c]) * weight.at(&[at[3], c, ky, kx])).sum::<f64>()
+    };
+    pixels.map(term).sum()
+}
+
+fn product(left: &Tensor, right: &Tensor, at: &[usize]) -> f64 {
+    let (batch, [row, column]) = (&at[..at.len() - 2], [at[at.len() - 2], at[at.len() - 1]]);
+    let depth = right.dims[right.dims.len() - 2];
+    let element = |tensor: &Tensor, row: usize, column: usize| tensor.broadcast_at(&[batch, &[row, column]].concat());
+    // A matrix of one row or column is no broadcast: its index is 0 anyway.
+    (0..depth).map(|k| element(left, row, k) * element(right, k, column)).sum()
+}
+
+fn along(input: &Tensor, axis: usize, at: &[usize]) -> Vec<f64> {
+    let mut at = at.to_vec();
+    (0..input.dims[axis])
+        .map(|k| {
+            at[axis] = k;
+            input.at(&at)
+        })
+        .collect()
+}
+
+/// A position of the output as one of the input, 0 along the axes that were taken out.
+fn restored(input: &Tensor, at: &[usize], axes: &[usize], keep_dims: bool) -> Vec<usize> {
+    if keep_dims {
+        return at.to_vec();
+    }
+    let mut kept = at.iter();
+    (0..input.dims.len()).map(|axis| if axes.contains(&axis) { 0 } else { *kept.next().unwrap() }).collect()
+}
+
+fn mean(input: &Tensor, axes: &[usize], at: &[usize]) -> f64 {
+    let sizes: Vec<usize> = axes.iter().map(|axis| input.dims[*axis]).collect();
+    let count = sizes.iter().product::<usize>();
+    let sum: f64 = (0..count)
+        .map(|index| {
+            let mut from = at.to_vec();
+            for (axis, k) in axes.iter().zip(position(&sizes, index)) {
+                from[*axis] = k;
+            }
+            input.at(&from)
+        })
+        .sum();
+    sum / count as f64
+}

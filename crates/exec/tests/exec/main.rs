@@ -1,0 +1,10 @@
+//! The CPU device from ONNX files to outputs: against stored answers of another engine, against a plain interpreter of
+//! operations, and against itself in other batches.
+
+mod batches;
+mod digits;
+mod interpreter;
+mod loaded_model;
+mod loading;
+mod operations;
+mod slow;
