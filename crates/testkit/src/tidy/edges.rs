@@ -50,7 +50,9 @@ pub struct Manifest {
 pub fn manifests() -> Vec<Manifest> {
     let all = files(&root(), &["toml"]);
     let member = |path: &&std::path::PathBuf| {
-        path.file_name().is_some_and(|name| name == "Cargo.toml") && !shown(path).contains("/fuzz/") && shown(path) != "Cargo.toml"
+        path.file_name().is_some_and(|name| name == "Cargo.toml")
+            && !shown(path).contains("/fuzz/")
+            && shown(path) != "Cargo.toml"
     };
     all.iter().filter(member).map(|path| read(path)).collect()
 }
@@ -59,14 +61,17 @@ pub fn manifests() -> Vec<Manifest> {
 fn read(path: &Path) -> Manifest {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", shown(path)));
     let table: Table = text.parse().unwrap_or_else(|error| panic!("{}: {error}", shown(path)));
-    let name = table.get("package").and_then(|package| package.get("name")).and_then(Value::as_str).unwrap_or("").to_string();
+    let name =
+        table.get("package").and_then(|package| package.get("name")).and_then(Value::as_str).unwrap_or("").to_string();
     Manifest { name, path: shown(path), table }
 }
 
 /// Every dependency of `section`, target-specific ones included.
 fn dependencies<'a>(manifest: &'a Manifest, section: &str) -> BTreeMap<&'a str, &'a Value> {
     let mut tables: Vec<&Table> = manifest.table.get(section).and_then(Value::as_table).into_iter().collect();
-    for target in manifest.table.get("target").and_then(Value::as_table).into_iter().flat_map(|targets| targets.values()) {
+    for target in
+        manifest.table.get("target").and_then(Value::as_table).into_iter().flat_map(|targets| targets.values())
+    {
         tables.extend(target.get(section).and_then(Value::as_table));
     }
     tables.into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
@@ -77,8 +82,15 @@ pub fn forbidden_edges() -> Vec<String> {
     let table: BTreeMap<_, _> = EDGES.into_iter().collect();
     let mut faults = Vec::new();
     for manifest in manifests() {
-        let allowed = if ABOVE.contains(&manifest.name.as_str()) { ANY } else { table.get(manifest.name.as_str()).copied().unwrap_or(&[]) };
-        for name in dependencies(&manifest, "dependencies").into_keys().chain(dependencies(&manifest, "build-dependencies").into_keys()) {
+        let allowed = if ABOVE.contains(&manifest.name.as_str()) {
+            ANY
+        } else {
+            table.get(manifest.name.as_str()).copied().unwrap_or(&[])
+        };
+        for name in dependencies(&manifest, "dependencies")
+            .into_keys()
+            .chain(dependencies(&manifest, "build-dependencies").into_keys())
+        {
             let above = ABOVE.contains(&name);
             let legal = !name.starts_with("insula-") || (!above && (allowed == ANY || allowed.contains(&name)));
             if !legal {
@@ -107,7 +119,8 @@ pub fn manifests_apart() -> Vec<String> {
             }
         }
         let inherits = |table: Option<&Value>, key: &str| {
-            table.and_then(|table| table.get(key)).and_then(|value| value.get("workspace")).and_then(Value::as_bool) == Some(true)
+            table.and_then(|table| table.get(key)).and_then(|value| value.get("workspace")).and_then(Value::as_bool)
+                == Some(true)
         };
         for key in ["version", "edition", "license", "rust-version"] {
             if !inherits(manifest.table.get("package"), key) {

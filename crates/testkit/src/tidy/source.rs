@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn functions_are_measured_past_braces_in_literals() {
-        let text = "fn a() {\n  let s = \"}\"; // }\n  let c = '{';\n}\nfn b();\nimpl X { fn c(x: [u8; 3]) -> u8 {\n 1\n} }";
+        let text =
+            "fn a() {\n  let s = \"}\"; // }\n  let c = '{';\n}\nfn b();\nimpl X { fn c(x: [u8; 3]) -> u8 {\n 1\n} }";
         assert_eq!(functions(text), [("a".to_string(), 4), ("c".to_string(), 3)]);
     }
 }

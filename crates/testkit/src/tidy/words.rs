@@ -5,7 +5,13 @@ use super::{files, root, shown};
 
 /// Marks of unfinished work, put together here so that this file does not hold them.
 fn unfinished_marks() -> [String; 5] {
-    [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["todo", "!("].concat(), ["unimplemented", "!("].concat(), ["#[ign", "ore"].concat()]
+    [
+        ["TO", "DO"].concat(),
+        ["FIX", "ME"].concat(),
+        ["todo", "!("].concat(),
+        ["unimplemented", "!("].concat(),
+        ["#[ign", "ore"].concat(),
+    ]
 }
 
 /// Module names that say nothing.
@@ -13,8 +19,21 @@ const EMPTY_NAMES: [&str; 5] = ["utils", "util", "helpers", "common", "misc"];
 
 /// What the top level holds beside dot-files.
 const TOP_LEVEL: [&str; 15] = [
-    "Cargo.toml", "Cargo.lock", "crates", "kernels", "tenants", "docs", "examples", "benches", "README.md", "CHANGELOG.md",
-    "LICENSE-MIT", "LICENSE-APACHE", "clippy.toml", "rustfmt.toml", "deny.toml",
+    "Cargo.toml",
+    "Cargo.lock",
+    "crates",
+    "kernels",
+    "tenants",
+    "docs",
+    "examples",
+    "benches",
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    "clippy.toml",
+    "rustfmt.toml",
+    "deny.toml",
 ];
 
 /// Unfinished marks in sources and scripts.
@@ -46,7 +65,9 @@ pub fn strangers_at_the_top() -> Vec<String> {
     let entries = std::fs::read_dir(root()).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names
-        .filter(|name| !name.starts_with('.') && !TOP_LEVEL.contains(&name.as_str()) && name != "target" && name != "state")
+        .filter(|name| {
+            !name.starts_with('.') && !TOP_LEVEL.contains(&name.as_str()) && name != "target" && name != "state"
+        })
         .map(|name| format!("{name}: does not belong at the top level"))
         .collect()
 }

@@ -1,0 +1,231 @@
+//! What the loader's thread does with an order: files to model, model to plans, plans into the host budget. A panic in it
+//! counts as a file that was refused. Versions of the catalog that several tenants have are loaded once.
+
+use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use insula_core::{Error, ModelName, Result, TenantId, Version};
+use insula_exec::Device;
+use insula_memory::HostBudget;
+use insula_model::{
+    Binding, LoadOptions, LogicalPlan, Model, ModelSettings, Precision, PrivateModels, Repository, VersionFiles,
+};
+use insula_store::Precision as GrantedPrecision;
+use insula_telemetry::metrics::Metrics;
+
+use crate::fair_queue::PlanKey;
+use crate::loader::{LoadOrder, LoadSource, LoadedVersions};
+use crate::model::{LoadedModel, LoadedParts};
+use crate::settings::RuntimeSettings;
+
+/// What makes a loaded version of the catalog the same for two tenants: its place, and what was found there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct SharedKey {
+    catalog: ModelName,
+    version: Version,
+    precision: &'static str,
+    max_batch: usize,
+    content: [u8; 32],
+}
+
+/// The loader's state.
+pub(super) struct LoaderWork {
+    device: Arc<dyn Device>,
+    budget: Arc<HostBudget>,
+    metrics: Metrics,
+    catalog: Option<Arc<Repository>>,
+    state: PathBuf,
+    shared: HashMap<SharedKey, Weak<LoadedModel>>,
+    keys: u64,
+}
+
+impl LoaderWork {
+    pub(super) fn new(settings: &RuntimeSettings, budget: Arc<HostBudget>) -> LoaderWork {
+        LoaderWork {
+            device: settings.device.clone(),
+            budget,
+            metrics: settings.metrics.clone(),
+            catalog: settings.models.clone().map(|folder| Arc::new(Repository::new(folder))),
+            state: settings.state.clone(),
+            shared: HashMap::new(),
+            keys: 0,
+        }
+    }
+
+    /// Carries out `order`.
+    pub(super) fn load(&mut self, order: &LoadOrder) -> Result<LoadedVersions> {
+        let model = &order.model;
+        let loaded = catch_unwind(AssertUnwindSafe(|| match &order.source {
+            LoadSource::Catalog { catalog, version, precision } => self.load_catalog(catalog, *version, *precision),
+            LoadSource::Private { version, precision } => self.load_private(&order.tenant, model, *version, *precision),
+            LoadSource::Upload { files, precision } => self.load_upload(&order.tenant, model, files, *precision),
+        }));
+        loaded
+            .unwrap_or_else(|_| {
+                tracing::error!(tenant = %order.tenant, %model, "loading a model panicked");
+                Err(Error::invalid("the file could not be read: it is damaged, or of a kind that is not supported"))
+            })
+            .map_err(|error| error.context(format_args!("model `{model}`")))
+    }
+
+    /// Removes a tenant's own files of `model`; says whether there were any.
+    pub(super) fn forget(&mut self, tenant: &TenantId, model: &ModelName) -> Result<bool> {
+        let private = PrivateModels::open(&self.state, tenant)?;
+        if !private.repository().names()?.contains(model) {
+            return Ok(false);
+        }
+        for version in private.repository().versions(model)? {
+            private.remove(model, version)?;
+        }
+        Ok(true)
+    }
+
+    fn load_catalog(
+        &mut self,
+        name: &ModelName,
+        version: Option<Version>,
+        precision: Option<GrantedPrecision>,
+    ) -> Result<LoadedVersions> {
+        let repository = self.catalog.clone().ok_or_else(|| {
+            Error::not_found(format!("the catalog has no model `{name}`: no models folder is set (see --models)"))
+        })?;
+        let settings = with_precision(repository.settings(name)?, precision);
+        self.load_versions(&repository, name, version, |work, number| {
+            let model = work.read(|options| Ok(repository.load(name, number, &options)?), &settings)?;
+            let key = SharedKey {
+                catalog: name.clone(),
+                version: number,
+                precision: precision_name(&settings),
+                max_batch: model.signature().max_batch,
+                content: model.content_hash(),
+            };
+            if let Some(loaded) = work.shared.get(&key).and_then(Weak::upgrade) {
+                return Ok(loaded);
+            }
+            let loaded = work.lower(name, &model, &settings)?;
+            work.shared.retain(|_, model| model.strong_count() > 0);
+            work.shared.insert(key, Arc::downgrade(&loaded));
+            Ok(loaded)
+        })
+    }
+
+    fn load_private(
+        &mut self,
+        tenant: &TenantId,
+        name: &ModelName,
+        version: Option<Version>,
+        precision: Option<GrantedPrecision>,
+    ) -> Result<LoadedVersions> {
+        let private = PrivateModels::open(&self.state, tenant)?;
+        let repository = private.repository();
+        let settings = with_precision(repository.settings(name)?, precision);
+        self.load_versions(repository, name, version, |work, number| {
+            let model = work.read(|options| Ok(repository.load(name, number, &options)?), &settings)?;
+            work.lower(name, &model, &settings)
+        })
+    }
+
+    /// All versions that were sent must load; only then do the files become the tenant's own.
+    fn load_upload(
+        &mut self,
+        tenant: &TenantId,
+        name: &ModelName,
+        files: &BTreeMap<Version, VersionFiles>,
+        precision: Option<GrantedPrecision>,
+    ) -> Result<LoadedVersions> {
+        let settings = with_precision(ModelSettings::default(), precision);
+        let mut versions = Vec::new();
+        for (number, files) in files {
+            let loaded = self
+                .read(|options| Ok(files.load(&options)?), &settings)
+                .and_then(|model| self.lower(name, &model, &settings))
+                .map_err(|error| error.context(format_args!("version {number}")))?;
+            versions.push((*number, loaded));
+        }
+        let private = PrivateModels::open(&self.state, tenant)?;
+        for (number, files) in files {
+            private.store(name, *number, files)?;
+        }
+        Ok(LoadedVersions { beside_others: true, versions, failures: Vec::new() })
+    }
+
+    /// Loads the versions of `name` that are wanted; fails only when none could be.
+    fn load_versions(
+        &mut self,
+        repository: &Repository,
+        name: &ModelName,
+        version: Option<Version>,
+        mut load: impl FnMut(&mut LoaderWork, Version) -> Result<Arc<LoadedModel>>,
+    ) -> Result<LoadedVersions> {
+        let numbers = match version {
+            Some(version) => vec![version],
+            None => repository.versions(name)?,
+        };
+        let (mut versions, mut failures) = (Vec::new(), Vec::new());
+        for number in numbers {
+            match load(self, number) {
+                Ok(loaded) => versions.push((number, loaded)),
+                Err(error) => failures.push((number, error)),
+            }
+        }
+        match failures.first() {
+            Some((_, error)) if versions.is_empty() => Err(error.clone()),
+            None if versions.is_empty() => Err(Error::not_found("it has no version")),
+            _ => Ok(LoadedVersions { beside_others: false, versions, failures }),
+        }
+    }
+
+    fn read(&self, read: impl FnOnce(LoadOptions<'_>) -> Result<Model>, settings: &ModelSettings) -> Result<Model> {
+        read(settings.apply(LoadOptions::new(self.device.folder())))
+    }
+
+    fn lower(&mut self, name: &ModelName, model: &Model, settings: &ModelSettings) -> Result<Arc<LoadedModel>> {
+        let weights = self.device.load_weights(model)?;
+        let logical = model.buckets().into_iter().map(|rows| model.logical_plan(rows)).collect::<Result<Vec<_>>>()?;
+        let plans = logical.iter().map(|plan| self.device.lower(plan, &weights)).collect::<Result<Vec<_>>>()?;
+        let plan_bytes: usize = plans.iter().map(|plan| plan.memory_bytes()).sum();
+        let bytes = (weights.bytes() + plan_bytes) as u64;
+        self.keys += 1;
+        let parts = LoadedParts {
+            key: PlanKey(self.keys),
+            signature: model.signature(),
+            plans,
+            passes_through: logical.first().map(passes_through).unwrap_or_default(),
+            precision: precision_name(settings),
+            labels: settings.labels.clone(),
+            batches: self.metrics.register_batches(name),
+            share: self.budget.reserve(bytes)?,
+            bytes,
+        };
+        Ok(Arc::new(LoadedModel::new(parts)?))
+    }
+}
+
+/// `settings` with the precision that a tenant's document asks for, if it does.
+fn with_precision(mut settings: ModelSettings, granted: Option<GrantedPrecision>) -> ModelSettings {
+    match granted {
+        Some(GrantedPrecision::Fp16) => settings.precision = Some(Precision::Fp16),
+        Some(GrantedPrecision::Fp32) => settings.precision = Some(Precision::Fp32),
+        None => {}
+    }
+    settings
+}
+
+fn precision_name(settings: &ModelSettings) -> &'static str {
+    match settings.precision.unwrap_or_default() {
+        Precision::File => "file",
+        Precision::Fp16 => "fp16",
+        Precision::Fp32 => "fp32",
+    }
+}
+
+/// The input that each output of `plan` is, if it is one unchanged.
+fn passes_through(plan: &LogicalPlan) -> Vec<Option<usize>> {
+    let input = |binding: Binding| match binding {
+        Binding::Input(input) => Some(input as usize),
+        Binding::Buffer(_) | Binding::Constant(_) => None,
+    };
+    plan.outputs.iter().map(|output| input(output.binding)).collect()
+}
