@@ -94,7 +94,7 @@ struct Line([u8; 64]);
 impl Product {
     fn new(shape: (usize, usize, usize), storage: Storage) -> Product {
         let (rows, depth, columns) = shape;
-        let value = |i: usize| ((i * 40503 >> 4) % 1000) as f32 / 1000.0 - 0.5;
+        let value = |i: usize| (((i * 40503) >> 4) % 1000) as f32 / 1000.0 - 0.5;
         let a: Vec<f32> = (0..rows * depth).map(value).collect();
         Product {
             shape,

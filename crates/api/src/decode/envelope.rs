@@ -65,6 +65,11 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
+    /// Bytes of JSON text at the start of the body; `None`: all of it.
+    pub(super) fn description_length(&self) -> Option<usize> {
+        self.description_length
+    }
+
     /// Before the first byte of a request to the model with `signature`.
     pub(super) fn new(signature: Arc<ModelSignature>, description_length: Option<usize>) -> Envelope {
         Envelope {
