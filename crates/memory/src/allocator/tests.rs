@@ -63,6 +63,8 @@ impl Model {
         let gap = ARENA_BYTES as u64;
         assert!(self.windows.iter().any(|window| window.start + gap <= range.start && range.end + gap <= window.end));
         assert!(self.committed.iter().all(|other| range.end + gap <= other.start || other.end + gap <= range.start));
+        let most = arenas_for(self.allocator.limit()) * ARENA_BYTES as u64;
+        assert!(self.allocator.committed() <= most, "more is committed than the limit in whole arenas");
         self.mark(range.clone(), false);
         self.committed.push(range);
         self.allocator.finish_commit(transit);
