@@ -20,8 +20,6 @@ pub enum LoadErrorKind {
     Settings,
     /// No such model or version.
     Missing,
-    /// It is there already.
-    Exists,
     /// The disk failed.
     Storage,
     /// A fault of insula's own.
@@ -111,7 +109,6 @@ impl From<LoadError> for Error {
     fn from(error: LoadError) -> Error {
         let code = match error.kind {
             LoadErrorKind::Missing => Code::NotFound,
-            LoadErrorKind::Exists => Code::Conflict,
             LoadErrorKind::Storage | LoadErrorKind::Internal => Code::Internal,
             LoadErrorKind::Malformed
             | LoadErrorKind::Unsupported

@@ -3,7 +3,7 @@
 //! Shape of the contract: every tensor is row-major in its stated shape and every operation has one output. The
 //! reader turns ONNX operators into these: axes are resolved to 0..rank, padding is explicit, channels come last. So
 //! * `Conv`, `MaxPool`, `AveragePool` take and give `[N, H, W, C]`; a `Conv`'s second input is the weight as ONNX has it,
-//!   `[M, C / groups, kH, kW]`, and it has no bias input (that is an [`Epilogue`](crate::plan::Epilogue)'s);
+//!   `[M, C / groups, kH, kW]`, always a constant, and it has no bias input (that is an [`Epilogue`](crate::plan::Epilogue)'s);
 //! * Gemm is `MatMul` (with what it needs around it), GlobalAveragePool is `ReduceMean`, BatchNormalization is part of a
 //!   `Conv`'s weights or a `Mul` with a bias, Softmax before opset 13 is a `Softmax` between two views;
 //! * Identity, Dropout, Flatten, Reshape, Squeeze and Unsqueeze are views and never reach a device.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use insula_core::{ModelName, TenantId, Version};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
 
 use crate::error::{LoadError, LoadErrorKind, LoadResult};
 use crate::repository::Repository;
@@ -41,26 +43,17 @@ impl PrivateModels {
         &self.repository
     }
 
-    /// Writes `files` as `version` of model `name`. Fails when there is such a version.
+    /// Writes `files` as `version` of model `name`, in place of what was there. Readers see the old files or the new ones, whole.
     pub fn store(&self, name: &ModelName, version: Version, files: &VersionFiles) -> LoadResult<()> {
-        let taken = || {
-            LoadError::new(LoadErrorKind::Exists, format!("model `{name}` has a version {} already", version.number()))
-        };
         let target = self.repository.version_folder(name, version);
-        if target.exists() {
-            return Err(taken());
-        }
         let failed = |error: std::io::Error| LoadError::storage("write a model", &error);
         let work = self.work_folder().map_err(failed)?;
         let written = self.write(&work, files).and_then(|()| self.publish(&work, &target));
-        if written.is_err() {
-            // best effort: what stays is removed at the next start
+        if work.exists() {
+            // what failed, or what was in its place before; what stays is removed at the next start
             drop(std::fs::remove_dir_all(&work));
         }
-        written.map_err(|error| match error.kind() {
-            ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => taken(),
-            _ => failed(error),
-        })
+        written.map_err(failed)
     }
 
     /// Removes `version` of model `name`, and the model's folder with its last version. Fails when there is none.
@@ -115,7 +108,7 @@ impl PrivateModels {
     fn publish(&self, work: &Path, target: &Path) -> std::io::Result<()> {
         let folder = target.parent().unwrap_or(self.repository.root());
         create_folders(folder)?;
-        std::fs::rename(work, target)?;
+        take_place(work, target)?;
         sync(folder)?;
         sync(self.repository.root())
     }
@@ -133,6 +126,14 @@ impl PrivateModels {
             }
         }
         Ok(())
+    }
+}
+
+/// Moves `work` to `target` in one step; what was there lies at `work` afterwards.
+fn take_place(work: &Path, target: &Path) -> std::io::Result<()> {
+    match renameat_with(CWD, work, CWD, target, RenameFlags::EXCHANGE) {
+        Err(Errno::NOENT) => std::fs::rename(work, target),
+        exchanged => Ok(exchanged?),
     }
 }
 

@@ -168,7 +168,21 @@ impl NodeImport<'_> {
     }
 }
 
+/// The most integers that are followed as sizes: a rank and some to spare. Joining lists again and again must not grow them.
+pub(crate) const MAX_SIZES: usize = 64;
+
 impl Sizes {
+    /// Fails when there are too many.
+    pub fn new(sizes: SmallVec<[Size; 4]>, scalar: bool) -> LoadResult<Sizes> {
+        match sizes.len() > MAX_SIZES {
+            true => Err(LoadError::unsupported(format!(
+                "{} integers where sizes are expected, at most {MAX_SIZES} are supported",
+                sizes.len()
+            ))),
+            false => Ok(Sizes { sizes, scalar }),
+        }
+    }
+
     /// The integers of a constant with at most one dimension.
     fn from_constant(constant: &Constant) -> LoadResult<Sizes> {
         if constant.shape().rank() > 1 {
@@ -177,8 +191,8 @@ impl Sizes {
                 constant.shape()
             )));
         }
-        let sizes = constant.to_i64()?.into_iter().map(Size::Number).collect();
-        Ok(Sizes { sizes, scalar: constant.shape().rank() == 0 })
+        let sizes = constant.to_i64()?.into_iter().take(MAX_SIZES + 1).map(Size::Number).collect();
+        Sizes::new(sizes, constant.shape().rank() == 0)
     }
 
     /// As an INT64 constant. Fails when one of them is the batch's.

@@ -69,19 +69,19 @@ pub(super) fn gather(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     }
     let picked: LoadResult<_> =
         indices.iter().map(|&index| Ok(sizes.sizes[resolve_axis(index, sizes.sizes.len())?])).collect();
-    Ok(Item::Sizes(Sizes { sizes: picked?, scalar: rank == 0 }))
+    Sizes::new(picked?, rank == 0).map(Item::Sizes)
 }
 
 pub(super) fn concat(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     let axis = node.attributes.int("axis")?.ok_or_else(|| LoadError::malformed("attribute `axis` is missing"))?;
     resolve_axis(axis, 1)?;
-    let mut joined = SmallVec::new();
+    let mut joined = SmallVec::<[Size; 4]>::new();
     for index in 0..node.inputs.len() {
         let part = sizes(node, index)?;
         if part.scalar {
             return Err(LoadError::malformed(format!("input {index} is a scalar")));
         }
-        joined.extend(part.sizes);
+        joined = Sizes::new(joined.into_iter().chain(part.sizes).collect(), false)?.sizes;
     }
     Ok(Item::Sizes(Sizes { sizes: joined, scalar: false }))
 }

@@ -1,7 +1,9 @@
-//! Places buffers in one arena: first fit by lifetime. At its first step a buffer gets the lowest gap between those alive; it gives
-//! it back after its last. Offsets are aligned; nothing is known here of what the buffers hold.
+//! Places buffers in one arena by their lifetimes: each gets the smallest gap that fits when it is first written and gives it back
+//! after it was last read. O(log n) a buffer, so that no graph can make it slow. Offsets are aligned; nothing is known here of
+//! what the buffers hold.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use crate::error::{LoadError, LoadResult};
 use crate::plan::ARENA_ALIGNMENT;
@@ -19,32 +21,79 @@ pub(crate) struct Lifetime {
 
 /// The offset of each buffer, and the arena's size. Fails when that cannot be counted.
 pub(crate) fn place(buffers: &[Lifetime]) -> LoadResult<(Vec<usize>, usize)> {
-    let mut alive: BTreeMap<usize, (usize, usize)> = BTreeMap::new(); // offset -> (end, last)
+    let mut gaps = Gaps::default();
+    let mut alive = BinaryHeap::new(); // (last, offset, size), the first to end on top
     let mut offsets = Vec::with_capacity(buffers.len());
-    let mut total = 0;
     for buffer in buffers {
-        alive.retain(|_, (_, last)| *last >= buffer.first);
+        while let Some(&Reverse((last, offset, size))) = alive.peek()
+            && last < buffer.first
+        {
+            alive.pop();
+            gaps.give_back(offset, size);
+        }
         let size = buffer.bytes.max(1).checked_next_multiple_of(ARENA_ALIGNMENT);
-        let placed = size.and_then(|size| first_gap(&alive, size).map(|offset| (offset, size)));
-        let Some((offset, end)) = placed.and_then(|(offset, size)| Some((offset, offset.checked_add(size)?))) else {
+        let placed = size.and_then(|size| Some((gaps.take(size)?, size)));
+        let Some((offset, size)) = placed else {
             return Err(LoadError::limit("the model's intermediates take more memory than can be addressed"));
         };
-        alive.insert(offset, (end, buffer.last));
+        alive.push(Reverse((buffer.last, offset, size)));
         offsets.push(offset);
-        total = total.max(end);
     }
-    Ok((offsets, total))
+    Ok((offsets, gaps.end))
 }
 
-fn first_gap(alive: &BTreeMap<usize, (usize, usize)>, size: usize) -> Option<usize> {
-    let mut offset = 0usize;
-    for (&begin, &(end, _)) in alive {
-        if begin - offset >= size {
+/// What is free below `end`. No two gaps touch.
+#[derive(Default)]
+struct Gaps {
+    by_offset: BTreeMap<usize, usize>,
+    by_size: BTreeSet<(usize, usize)>,
+    end: usize,
+}
+
+impl Gaps {
+    /// Takes `size` bytes from the smallest gap that has them, else from the end, which moves. `None` when that overflows.
+    fn take(&mut self, size: usize) -> Option<usize> {
+        if let Some(&(found, offset)) = self.by_size.range((size, 0)..).next() {
+            self.remove(offset, found);
+            if found > size {
+                self.insert(offset + size, found - size);
+            }
             return Some(offset);
         }
-        offset = end;
+        let last = self.by_offset.last_key_value().map(|(&offset, &found)| (offset, found));
+        let at_end = last.filter(|(offset, found)| offset + found == self.end);
+        let offset = at_end.map_or(self.end, |(offset, _)| offset);
+        self.end = offset.checked_add(size)?;
+        if let Some((offset, found)) = at_end {
+            self.remove(offset, found);
+        }
+        Some(offset)
     }
-    Some(offset)
+
+    fn give_back(&mut self, mut offset: usize, mut size: usize) {
+        if let Some((&before, &found)) = self.by_offset.range(..offset).next_back()
+            && before + found == offset
+        {
+            self.remove(before, found);
+            offset = before;
+            size += found;
+        }
+        if let Some(&found) = self.by_offset.get(&(offset + size)) {
+            self.remove(offset + size, found);
+            size += found;
+        }
+        self.insert(offset, size);
+    }
+
+    fn insert(&mut self, offset: usize, size: usize) {
+        self.by_offset.insert(offset, size);
+        self.by_size.insert((size, offset));
+    }
+
+    fn remove(&mut self, offset: usize, size: usize) {
+        self.by_offset.remove(&offset);
+        self.by_size.remove(&(size, offset));
+    }
 }
 
 #[cfg(test)]

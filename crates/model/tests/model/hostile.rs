@@ -143,7 +143,7 @@ fn a_cycle_through_twenty_thousand_nodes_is_found() {
 #[test]
 fn deep_nesting_is_skipped_or_refused() {
     // groups inside groups of a field nobody reads, and tensors' lengths that lie
-    let nested = vec![0xfbu8, 0x07].repeat(50_000);
+    let nested = [0xfbu8, 0x07].repeat(50_000);
     assert_eq!(try_load(nested.into()).unwrap_err().kind(), LoadErrorKind::Malformed);
     assert_eq!(try_load(vec![0x3a, 0xff, 0xff, 0xff, 0xff, 0x0f].into()).unwrap_err().kind(), LoadErrorKind::Malformed);
 }
@@ -168,6 +168,28 @@ fn transposing_a_constant_again_and_again_cannot_take_much_memory() {
     let model = load(&builder.node("MatMul", &["x", "w200"], "y", vec![]).untyped_output("y"));
     assert!(model.constant_bytes() <= 8_000_000);
     assert_eq!(operations(&model.logical_plan(1).unwrap()), ["MatMul"]);
+}
+
+#[test]
+fn joining_sizes_with_themselves_again_and_again_is_refused() {
+    let mut builder = Builder::new(13).input("x", FLOAT, "N,4").node("Shape", &["x"], "s0", vec![]);
+    for index in 0..60 {
+        let from = format!("s{index}");
+        builder = builder.node("Concat", &[&from, &from], &format!("s{}", index + 1), vec![int("axis", 0)]);
+    }
+    let error = try_load(builder.node("Reshape", &["x", "s60"], "y", vec![]).untyped_output("y").bytes()).unwrap_err();
+    assert!(error.message().contains("at most 64"), "{error}");
+}
+
+#[test]
+fn many_intermediates_that_live_long_are_placed_quickly() {
+    let mut builder = Builder::new(13).input("x", FLOAT, "N,4");
+    for index in 0..30_000 {
+        let name = format!("y{index}");
+        builder = builder.node("Relu", &["x"], &name, vec![]).untyped_output(&name);
+    }
+    let plan = load(&builder).logical_plan(1).unwrap();
+    assert_eq!((plan.steps.len(), plan.arena_bytes), (30_000, 30_000 * 64));
 }
 
 #[test]
