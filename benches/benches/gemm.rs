@@ -1,6 +1,7 @@
 //! GFLOP/s of matrix products on one thread, against a probe of nothing but fused multiply-adds: how much of the
 //! machine's arithmetic the kernels reach. Probe and shapes take turns, so that a slow wave of the host hits all alike.
 //! Run it with `cargo bench -p insula-benches --bench gemm`.
+#![allow(clippy::print_stdout, reason = "a benchmark's result")]
 
 use std::hint::black_box;
 

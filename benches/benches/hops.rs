@@ -43,7 +43,9 @@ impl Decode for Steered {
 fn main() -> std::io::Result<()> {
     let house = House::new(CpuDevice::new(), &["acme"]);
     let acme = house.tenant("acme");
-    println!("identity FP32 [1,16] through a whole runtime, no sockets; median (least-most) of {ROUNDS} interleaved rounds of {TIME:?}");
+    println!(
+        "identity FP32 [1,16] through a whole runtime, no sockets; median (least-most) of {ROUNDS} interleaved rounds of {TIME:?}"
+    );
     println!("{:30} {:>10} {:>28} {:>14}", "way", "in flight", "requests/s", "p50");
     for in_flight in [1, 64] {
         let mut figures = [(Rounds::default(), Rounds::default()), (Rounds::default(), Rounds::default())];

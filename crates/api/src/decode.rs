@@ -78,7 +78,9 @@ impl Decode for RequestDecoder {
             return Duration::from_nanos(bytes.saturating_mul(PACKED_NANOS));
         }
         let text = match &self.body {
-            BodyDecoder::Described(envelope) => envelope.description_length().map_or(bytes, |length| bytes.min(length as u64)),
+            BodyDecoder::Described(envelope) => {
+                envelope.description_length().map_or(bytes, |length| bytes.min(length as u64))
+            }
             BodyDecoder::Raw(_) => 0,
         };
         // raw tensors are used where they lie; only BYTES are walked

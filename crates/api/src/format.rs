@@ -119,9 +119,13 @@ mod tests {
 
     #[test]
     fn a_body_without_the_length_header_is_json() {
-        for content_type in
-            ["", "application/json", "application/json; charset=utf-8", "application/x-www-form-urlencoded", "text/plain"]
-        {
+        for content_type in [
+            "",
+            "application/json",
+            "application/json; charset=utf-8",
+            "application/x-www-form-urlencoded",
+            "text/plain",
+        ] {
             assert_eq!(format(content_type, "", Some(10)).unwrap(), RequestFormat::Json);
         }
     }

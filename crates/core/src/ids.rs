@@ -115,7 +115,8 @@ fn is_model_name(text: &str) -> bool {
 }
 
 fn is_key_id(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
 /// A model's version: 1 to 2^31 - 1, compared as a number.
@@ -128,7 +129,10 @@ impl Version {
         if (1..=i32::MAX as u32).contains(&number) {
             return Ok(Version(number));
         }
-        Err(Error::invalid(format!("{number} is not a model version: versions are whole numbers from 1 to {}", i32::MAX)))
+        Err(Error::invalid(format!(
+            "{number} is not a model version: versions are whole numbers from 1 to {}",
+            i32::MAX
+        )))
     }
 
     /// The number.
@@ -146,7 +150,10 @@ impl FromStr for Version {
         let number = if plain { text.parse::<u32>().ok() } else { None };
         let shown: String = text.chars().take(40).collect();
         number.and_then(|number| Version::new(number).ok()).ok_or_else(|| {
-            Error::invalid(format!("{shown:?} is not a model version: versions are whole numbers from 1 to {}", i32::MAX))
+            Error::invalid(format!(
+                "{shown:?} is not a model version: versions are whole numbers from 1 to {}",
+                i32::MAX
+            ))
         })
     }
 }
@@ -178,7 +185,8 @@ impl RequestId {
 
     /// The caller's id if it is 1 to 128 visible ASCII characters, else a new one.
     pub fn from_caller(text: &str) -> RequestId {
-        let usable = (1..=RequestId::MAX_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let usable =
+            (1..=RequestId::MAX_LENGTH).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
         if usable { RequestId(IdForm::Callers(text.into())) } else { RequestId::generate() }
     }
 }

@@ -43,7 +43,12 @@ impl CheckedRequest {
             match inputs.iter().filter(|tensor| tensor.input() == index).count() {
                 1 => {}
                 0 => return Err(Error::invalid(format!("input `{}` is missing", spec.name))),
-                n => return Err(Error::invalid(format!("input `{}` is given {n} times, it must be given once", spec.name))),
+                n => {
+                    return Err(Error::invalid(format!(
+                        "input `{}` is given {n} times, it must be given once",
+                        spec.name
+                    )));
+                }
             }
         }
         let rows = count_rows(signature, &inputs)?;

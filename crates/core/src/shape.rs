@@ -19,7 +19,10 @@ impl Shape {
     /// A shape of `dims`. Fails when there are too many or when their product overflows.
     pub fn new(dims: &[usize]) -> Result<Shape> {
         if dims.len() > MAX_RANK {
-            return Err(Error::invalid(format!("a tensor has {} dimensions, at most {MAX_RANK} are supported", dims.len())));
+            return Err(Error::invalid(format!(
+                "a tensor has {} dimensions, at most {MAX_RANK} are supported",
+                dims.len()
+            )));
         }
         let product = dims.iter().try_fold(1usize, |product, &dim| product.checked_mul(dim));
         match product {
@@ -48,7 +51,9 @@ impl Shape {
         let Some(size) = dtype.size() else { return Ok(None) };
         match self.elements().checked_mul(size) {
             Some(bytes) => Ok(Some(bytes)),
-            None => Err(Error::invalid(format!("a {dtype} tensor of shape {self} has more bytes than can be addressed"))),
+            None => {
+                Err(Error::invalid(format!("a {dtype} tensor of shape {self} has more bytes than can be addressed")))
+            }
         }
     }
 

@@ -92,7 +92,11 @@ mod tests {
     use super::*;
 
     fn spec() -> TensorSpec {
-        TensorSpec { name: "x".into(), dtype: DType::Fp32, dims: vec![Dimension::Symbolic("batch".into()), Dimension::Fixed(4)] }
+        TensorSpec {
+            name: "x".into(),
+            dtype: DType::Fp32,
+            dims: vec![Dimension::Symbolic("batch".into()), Dimension::Fixed(4)],
+        }
     }
 
     #[test]

@@ -33,7 +33,10 @@ impl TensorClaim {
     pub fn new(spec: &TensorSpec, input: usize, dtype: DType, declared: &[i64]) -> Result<TensorClaim> {
         let name = &*spec.name;
         if dtype != spec.dtype {
-            return Err(Error::invalid(format!("input `{name}` has datatype {dtype}, the model expects {}", spec.dtype)));
+            return Err(Error::invalid(format!(
+                "input `{name}` has datatype {dtype}, the model expects {}",
+                spec.dtype
+            )));
         }
         if declared.len() != spec.dims.len() {
             return Err(Error::invalid(format!(
@@ -145,7 +148,9 @@ fn check_dimension(
     expected: &Dimension,
     model: &[i64],
 ) -> Result<usize> {
-    let wrong = |why: String| Err(Error::invalid(format!("dimension {index} of input `{name}` is {size} in shape {declared:?}: {why}")));
+    let wrong = |why: String| {
+        Err(Error::invalid(format!("dimension {index} of input `{name}` is {size} in shape {declared:?}: {why}")))
+    };
     let Ok(found) = usize::try_from(size) else {
         return wrong("a request's dimensions must be positive (-1 is only for a model's own description)".into());
     };
@@ -227,7 +232,14 @@ mod tests {
         assert!(check(DType::Bytes, &[1, 4], &good).is_ok());
         let mut long = good.clone();
         long[0..4].copy_from_slice(&u32::MAX.to_le_bytes());
-        for bad in [&good[..good.len() - 1], &good[..6], &[good.as_slice(), &element(b"x")].concat()[..], &long[..], b"\x01\x00", b""] {
+        for bad in [
+            &good[..good.len() - 1],
+            &good[..6],
+            &[good.as_slice(), &element(b"x")].concat()[..],
+            &long[..],
+            b"\x01\x00",
+            b"",
+        ] {
             assert!(check(DType::Bytes, &[1, 4], bad).is_err());
         }
     }

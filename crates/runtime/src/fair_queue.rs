@@ -16,13 +16,12 @@ mod entry;
 mod estimate;
 mod form;
 mod plan_queue;
+mod ranking;
 mod rebuild;
 mod settle;
 mod tag;
-mod tag_heap;
 mod tenant;
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use insula_core::Nanos;
@@ -32,8 +31,9 @@ pub use entry::{Entry, PlanKey, Rows, TenantSlot};
 pub use estimate::{CostCurve, Estimator};
 pub use tag::{Tag, Weight};
 
+use entry::PlanMap;
 use plan_queue::PlanQueue;
-use tag_heap::TagHeap;
+use ranking::Ranking;
 use tenant::{Queued, Tenant};
 
 /// What a fair queue is set up with.
@@ -51,9 +51,9 @@ pub struct FairQueue<E> {
     slice: u64,
     max_queue_delay: Duration,
     tenants: Vec<Option<Tenant<E>>>,
-    plans: HashMap<PlanKey, PlanQueue>,
+    plans: PlanMap<PlanQueue>,
     /// The backlogged tenants.
-    leaders: TagHeap,
+    leaders: Ranking,
     estimator: Estimator,
     virtual_time: Tag,
     /// The tenants that were backlogged since the queue was last idle.
@@ -63,7 +63,6 @@ pub struct FairQueue<E> {
     epoch: u64,
     numbers: u64,
     queued: usize,
-    waiting: usize,
     running: usize,
     queued_nanos: u64,
     running_nanos: u64,
@@ -117,8 +116,8 @@ impl<E> FairQueue<E> {
             slice,
             max_queue_delay: settings.max_queue_delay,
             tenants: Vec::new(),
-            plans: HashMap::new(),
-            leaders: TagHeap::default(),
+            plans: PlanMap::default(),
+            leaders: Ranking::default(),
             estimator: Estimator::new(slice),
             virtual_time: Tag::ZERO,
             busy: Vec::new(),
@@ -126,7 +125,6 @@ impl<E> FairQueue<E> {
             epoch: 0,
             numbers: 0,
             queued: 0,
-            waiting: 0,
             running: 0,
             queued_nanos: 0,
             running_nanos: 0,
@@ -150,13 +148,12 @@ impl<E> FairQueue<E> {
         }
         let first_of_plan = tenant.add(Queued { turn: entry.turn(sequence), entry });
         self.queued += 1;
-        self.waiting += usize::from(was_idle);
-        self.plan_gains(plan, rows, first_of_plan);
+        self.plan_gains(plan, rows);
         if was_idle {
             self.stand_as_leader(slot);
         }
         if first_of_plan {
-            self.stand_in_plan(slot, plan);
+            self.stand_in_plans(slot, |other| other == plan);
         }
     }
 
@@ -170,7 +167,7 @@ impl<E> FairQueue<E> {
             Some(tenant) if tenant.weight == weight => {}
             Some(tenant) => {
                 tenant.set_weight(weight, self.virtual_time);
-                self.restand(slot, None);
+                self.restand(slot);
             }
             vacant => {
                 self.numbers += 1;
@@ -191,10 +188,12 @@ impl<E> FairQueue<E> {
     pub fn remove_tenant(&mut self, slot: TenantSlot) -> Vec<E> {
         let Some(mut tenant) = self.tenants.get_mut(slot.0 as usize).and_then(Option::take) else { return Vec::new() };
         self.queued -= tenant.queued();
-        self.waiting -= usize::from(tenant.queued() > 0);
-        for (plan, entries) in tenant.rows_by_plan() {
-            let rows = entries.iter().map(|rows| u64::from(rows.count())).sum();
-            self.plan_loses(plan, rows, true);
+        if let Some(standing) = tenant.unstand() {
+            self.leaders.remove(standing);
+        }
+        for (plan, entries, standing) in tenant.plans() {
+            entries.into_iter().for_each(|rows| self.plan_loses(plan, rows, standing));
+            self.predict_backlog(plan);
         }
         let items = tenant.drain().into_iter().map(|entry| entry.item).collect();
         self.settle_if_idle();
@@ -204,7 +203,7 @@ impl<E> FairQueue<E> {
     /// Learns what a batch of `rows` rows of `plan` takes, for instance from a trial run when a model is loaded.
     pub fn learn(&mut self, plan: PlanKey, rows: u32, measured: Duration) {
         self.estimator.record(plan, rows, nanos(measured));
-        self.refresh_backlog(plan);
+        self.relearn_backlog(plan);
     }
 
     /// V: the start tag of the latest leader.
@@ -216,7 +215,7 @@ impl<E> FairQueue<E> {
     pub fn counts(&self) -> FairQueueCounts {
         FairQueueCounts {
             queued: self.queued,
-            waiting_tenants: self.waiting,
+            waiting_tenants: self.leaders.len(),
             running: self.running,
             backlog: Duration::from_nanos(self.queued_nanos.saturating_add(self.running_nanos)),
             virtual_nanos: self.virtual_time.nanos(),
@@ -234,29 +233,27 @@ impl<E> FairQueue<E> {
         })
     }
 
-    /// Puts the tenant's current standing into the heap of leaders, and into those of its plans but `except`.
-    fn restand(&mut self, slot: TenantSlot, except: Option<PlanKey>) {
-        let Some(tenant) = tenant_ref(&self.tenants, slot).filter(|tenant| tenant.queued() > 0) else { return };
-        let plans: smallvec::SmallVec<[PlanKey; 4]> = tenant.plan_keys().filter(|plan| Some(*plan) != except).collect();
-        self.stand_as_leader(slot);
-        for plan in plans {
-            self.stand_in_plan(slot, plan);
+    /// Moves a backlogged tenant to where it now belongs in every ranking.
+    fn restand(&mut self, slot: TenantSlot) {
+        if tenant_ref(&self.tenants, slot).is_some_and(|tenant| tenant.queued() > 0) {
+            self.stand_as_leader(slot);
+            self.stand_in_plans(slot, |_| true);
         }
     }
 
     fn stand_as_leader(&mut self, slot: TenantSlot) {
-        let stamp = self.next_number();
-        let Some(item) = tenant_mut(&mut self.tenants, slot).map(|tenant| tenant.restamp(stamp)) else { return };
-        let tenants = &self.tenants;
-        self.leaders.push(item, self.waiting, |item| is_current(tenants, item));
+        if let Some(tenant) = tenant_mut(&mut self.tenants, slot) {
+            let (from, to) = tenant.restand();
+            self.leaders.place(from, to);
+        }
     }
 
-    fn stand_in_plan(&mut self, slot: TenantSlot, plan: PlanKey) {
-        let stamp = self.next_number();
-        let item = tenant_mut(&mut self.tenants, slot).and_then(|tenant| tenant.restamp_plan(plan, stamp));
-        if let (Some(item), Some(queue)) = (item, self.plans.get_mut(&plan)) {
-            let tenants = &self.tenants;
-            queue.push(item, |item| is_current_in(tenants, plan, item));
+    fn stand_in_plans(&mut self, slot: TenantSlot, wanted: impl Fn(PlanKey) -> bool) {
+        let Some(tenant) = tenant_mut(&mut self.tenants, slot) else { return };
+        for (plan, from, to) in tenant.restand_in_plans(wanted) {
+            if let Some(queue) = self.plans.get_mut(&plan) {
+                queue.ranking.place(from, to);
+            }
         }
     }
 
@@ -286,14 +283,6 @@ fn tenant_ref<E>(tenants: &[Option<Tenant<E>>], slot: TenantSlot) -> Option<&Ten
 
 fn tenant_mut<E>(tenants: &mut [Option<Tenant<E>>], slot: TenantSlot) -> Option<&mut Tenant<E>> {
     tenants.get_mut(slot.0 as usize).and_then(Option::as_mut)
-}
-
-fn is_current<E>(tenants: &[Option<Tenant<E>>], item: &tag_heap::Item) -> bool {
-    tenant_ref(tenants, item.standing.slot).is_some_and(|tenant| tenant.is_current(item.stamp))
-}
-
-fn is_current_in<E>(tenants: &[Option<Tenant<E>>], plan: PlanKey, item: &tag_heap::Item) -> bool {
-    tenant_ref(tenants, item.standing.slot).is_some_and(|tenant| tenant.is_current_in(plan, item.stamp))
 }
 
 fn nanos(duration: Duration) -> u64 {

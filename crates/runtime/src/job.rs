@@ -29,5 +29,5 @@ pub fn new_job<P, R>(payload: P) -> (Job<P, R>, JobHandle<P, R>) {
     (Job::new(cell.clone()), JobHandle::new(cell))
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

@@ -81,7 +81,7 @@ impl<E: ShardEntry, K: Parker> Shard<E, K> {
             )));
         }
         Ok(Shard {
-            intake: Intake::new(),
+            intake: Intake::default(),
             scheduler: Mutex::new(Scheduler::new(settings)),
             idle: IdleWorkers::default(),
             parkers: parkers.into(),
@@ -99,19 +99,17 @@ impl<E: ShardEntry, K: Parker> Shard<E, K> {
     pub fn take(&self, now: Nanos) -> Taken<E::Claimed> {
         loop {
             let mut failed = Vec::new();
-            let formed = {
+            let (formed, ready) = {
                 let mut scheduler = self.scheduler.lock();
                 scheduler.admit(&self.intake, now, &mut failed);
                 let formed = scheduler.form(now, &mut failed);
-                // Without a batch nothing can be dispatched now, however much waits: it is held back, or asked for again.
-                self.published.update(scheduler.counts(), formed.batch.is_some() || formed.more);
                 self.published.count_formed(&formed, failed.len());
-                formed
+                (formed, scheduler.publish(&self.published))
             };
             fail_all(failed);
             drop(formed.dead);
             if let Some(batch) = formed.batch {
-                if self.published.is_ready() {
+                if ready {
                     self.wake_one();
                 }
                 return Taken::Batch(batch);
@@ -124,17 +122,8 @@ impl<E: ShardEntry, K: Parker> Shard<E, K> {
 
     /// Settles a batch that has ended, however it did. Returns what each tenant bears of its device time.
     pub fn complete(&self, ticket: BatchTicket, settlement: Settlement<'_>, now: Nanos) -> SmallVec<[DeviceShare; 8]> {
-        let mut failed = Vec::new();
-        let shares = {
-            let mut scheduler = self.scheduler.lock();
-            self.published.count_completed(&ticket, &settlement);
-            let shares = scheduler.attend(now, &mut failed, |queue| queue.complete(ticket, settlement));
-            self.published.update_counts(scheduler.counts());
-            self.published.count_failed(failed.len());
-            shares
-        };
-        fail_all(failed);
-        shares.unwrap_or_default()
+        self.published.count_completed(&ticket, &settlement);
+        self.change(now, |queue| queue.complete(ticket, settlement)).unwrap_or_default()
     }
 }
 
@@ -151,5 +140,5 @@ impl<E, K> fmt::Debug for Shard<E, K> {
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use insula_core::Code;
-use insula_testkit::house::{House, document, infer};
+use insula_testkit::house::{House, document, infer, infer_with};
 use insula_testkit::watched_device::WatchedDevice;
 use tokio::sync::Semaphore;
 
@@ -100,5 +100,62 @@ async fn a_caller_that_leaves_while_its_batch_runs_disturbs_nobody_in_it() {
     gate.add_permits(1000);
     assert_eq!(second.await.unwrap().unwrap(), [2.0; 16]);
     until("all is given back", || acme.inflight() == 0 && acme.memory().in_use == 0).await;
+    house.stop();
+}
+
+/// A decoder that needs many steps, so that its request is dropped between them too.
+struct Stepwise {
+    decode: Box<dyn insula_core::Decode>,
+    steps: usize,
+}
+
+impl insula_core::Decode for Stepwise {
+    fn step(
+        &mut self,
+        sink: &mut dyn insula_core::TensorSink,
+        budget: usize,
+    ) -> insula_core::Result<Option<insula_core::CheckedRequest>> {
+        match self.steps.checked_sub(1) {
+            Some(left) => {
+                self.steps = left;
+                Ok(None)
+            }
+            None => self.decode.step(sink, budget),
+        }
+    }
+
+    fn predicted_cost(&self, _: usize) -> Duration {
+        // many steps go through the tenant's loop, none stay here
+        Duration::from_millis(self.steps as u64)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_dropped_at_any_await_point_gives_everything_back() {
+    let house = House::new(WatchedDevice::synthetic(|_| Duration::from_millis(1)), &["acme"]);
+    let acme = house.tenant("acme");
+    for steps in [0usize, 4] {
+        let mut finished = false;
+        for polls in 0..200 {
+            let wrap = |decode| -> Box<dyn insula_core::Decode> { Box::new(Stepwise { decode, steps }) };
+            let mut call = Box::pin(infer_with(&acme, "identity_fp32", &[1.0; 16], wrap));
+            for _ in 0..polls {
+                let polled = std::future::poll_fn(|context| std::task::Poll::Ready(call.as_mut().poll(context))).await;
+                if let std::task::Poll::Ready(answer) = polled {
+                    assert_eq!(answer.unwrap(), [1.0; 16]);
+                    finished = true;
+                    break;
+                }
+                tokio::time::sleep(Duration::from_micros(100)).await;
+            }
+            drop(call);
+            until("everything is back", || acme.inflight() == 0 && acme.queued() == 0 && acme.memory().in_use == 0)
+                .await;
+            if finished {
+                break;
+            }
+        }
+        assert!(finished, "the request never came to its end");
+    }
     house.stop();
 }

@@ -18,6 +18,7 @@ pub(crate) fn start(settings: &Settings, memory: u64, metrics: Metrics, clock: A
     house.models = Some(settings.models.clone());
     house.memory = memory;
     house.workers = settings.workers;
+    house.max_queue_delay = settings.max_queue_delay;
     house.metrics = metrics;
     house.clock = clock;
     Runtime::start(house)

@@ -56,6 +56,8 @@ pub struct Settings {
     pub drain_delay: Duration,
     /// How long requests may take to end after that.
     pub drain_timeout: Duration,
+    /// How long a request may be held back so that more share its batch; zero never holds one back.
+    pub max_queue_delay: Duration,
     /// Whether a caller may end its side of a connection and still get its answer.
     pub half_closed: bool,
     /// How long one request may take of us, and how much.
@@ -134,9 +136,11 @@ impl Default for Settings {
             max_connections: 10_000,
             drain_delay: Duration::from_secs(1),
             drain_timeout: Duration::from_secs(30),
+            max_queue_delay: Duration::ZERO,
             half_closed: false,
             requests: RequestLimits::default(),
-            log: LogSettings { level: "info".to_owned(), format: LogFormat::Text, access: None },
+            // what callers send that is no HTTP is answered and counted; as errors in the log it would be theirs to fill
+            log: LogSettings { level: "info,actix_http=off".to_owned(), format: LogFormat::Text, access: None },
             otlp: OtlpSettings { endpoint: None, timeout: Duration::from_secs(5), sample_ratio: 0.01 },
             notes: Vec::new(),
         }

@@ -1,5 +1,5 @@
 //! Where settings come from, which one wins, and that all faults come out together.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![cfg(test)]
 
 use std::ffi::OsString;
 use std::fs;

@@ -17,30 +17,46 @@ fn scalar(arithmetic: Arithmetic, a: f32, b: f32) -> f32 {
     }
 }
 
+/// The element of a tensor of `shape` that meets element `index` of `output` under broadcasting.
+fn broadcast(values: &[f32], shape: &[usize], output: &[usize], mut index: usize) -> f32 {
+    let (mut offset, mut stride) = (0, 1);
+    for (back, size) in output.iter().rev().enumerate() {
+        let own = if back < shape.len() { shape[shape.len() - 1 - back] } else { 1 };
+        offset += if own == 1 { 0 } else { index % size * stride };
+        (index, stride) = (index / size, stride * own);
+    }
+    values[offset]
+}
+
 #[test]
 fn every_operation_meets_the_right_elements_and_rounds_once() {
-    let shapes: [(&[usize], &[usize], usize); 6] = [
-        (&[3, 300], &[3, 300], 300),
-        (&[3, 300], &[300], 300),
-        (&[3, 300], &[], 300),
-        (&[], &[3, 300], 300),
-        (&[3, 1, 5], &[1, 20, 5], 5),
-        (&[4, 2, 3], &[2, 1], 3),
+    let shapes: [(&[usize], &[usize], &[usize]); 6] = [
+        (&[3, 300], &[3, 300], &[3, 300]),
+        (&[3, 300], &[300], &[3, 300]),
+        (&[3, 300], &[], &[3, 300]),
+        (&[], &[3, 300], &[3, 300]),
+        (&[3, 1, 5], &[1, 20, 5], &[3, 20, 5]),
+        (&[4, 2, 3], &[2, 1], &[4, 2, 3]),
     ];
-    for (a_shape, b_shape, last) in shapes {
+    for (a_shape, b_shape, shape) in shapes {
         let (a, b) = (values(a_shape.iter().product(), 1), values(b_shape.iter().product(), 2));
+        let last = shape[shape.len() - 1];
         let bias = values(last, 3);
-        for arithmetic in ARITHMETIC {
-            for isa in instruction_sets() {
-                let broadcast = Broadcast::new(a_shape, b_shape, true).unwrap();
-                let binary = Binary { isa, arithmetic, broadcast, bias: Some(&bias), activation: Activation::Relu };
-                let mut out = vec![0.0; broadcast.rows() * broadcast.columns()];
-                binary.run(0..broadcast.rows(), Floats::F32(&a), Floats::F32(&b), FloatsMut::F32(&mut out));
-                let mut stored = vec![f16::ZERO; out.len()];
-                let (a, b) = (halves(&a), halves(&b));
-                binary.run(0..broadcast.rows(), Floats::F16(&a), Floats::F16(&b), FloatsMut::F16(&mut stored));
-                assert_eq!(stored, halves(&out));
+        for (arithmetic, isa) in
+            ARITHMETIC.into_iter().flat_map(|arithmetic| instruction_sets().map(|isa| (arithmetic, isa)))
+        {
+            let rows = Broadcast::new(a_shape, b_shape, true).unwrap();
+            let binary = Binary { isa, arithmetic, broadcast: rows, bias: Some(&bias), activation: Activation::Relu };
+            let mut out = vec![0.0; shape.iter().product()];
+            binary.run(0..rows.rows(), Floats::F32(&a), Floats::F32(&b), FloatsMut::F32(&mut out));
+            for (index, out) in out.iter().enumerate() {
+                let (a, b) = (broadcast(&a, a_shape, shape, index), broadcast(&b, b_shape, shape, index));
+                assert_eq!(*out, (scalar(arithmetic, a, b) + bias[index % last]).max(0.0));
             }
+            let mut stored = vec![f16::ZERO; out.len()];
+            let (a, b) = (halves(&a), halves(&b));
+            binary.run(0..rows.rows(), Floats::F16(&a), Floats::F16(&b), FloatsMut::F16(&mut stored));
+            assert_eq!(stored, halves(&out));
         }
     }
 }
@@ -74,9 +90,12 @@ fn scale_and_shift_by_channel_are_a_product_with_a_bias() {
     }
 }
 
+/// A function in double precision.
+type Exact = fn(f64) -> f64;
+
 #[test]
 fn activations_agree_with_their_definitions_wherever_a_value_lies() {
-    let activations: [(Activation, fn(f64) -> f64); 4] = [
+    let activations: [(Activation, Exact); 4] = [
         (Activation::Relu, |x| x.max(0.0)),
         (Activation::Clip { min: -0.5, max: 0.5 }, |x| x.clamp(-0.5, 0.5)),
         (Activation::Sigmoid, |x| 1.0 / (1.0 + (-x).exp())),

@@ -1,4 +1,5 @@
 //! Each kernel against its definition in double precision, with AVX2 and without, and against itself on parts of its work.
+#![cfg(test)]
 
 mod arg;
 mod conv;

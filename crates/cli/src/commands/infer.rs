@@ -33,17 +33,7 @@ pub fn run(args: &InferArgs, printer: &mut Printer) -> Result<ExitCode, Failure>
     let key = args.key.as_ref().map(Key::text).transpose()?.flatten();
     let client = HttpClient::new(args.server.clone(), key, args.timeout);
     let path = model_path(args);
-    let request = match InputFile::read(&args.file)? {
-        InputFile::Png(png) => {
-            let image = Image::decode(&png)?;
-            let tensor = ImageTensor::new(&image, &only_input(&client, &path)?, args.scale)?;
-            InferRequest::of_image(&tensor, &args.outputs)?
-        }
-        InputFile::Json(_) if args.scale.is_some() => {
-            return Err(Failure::misused("`--scale` is for images, and the file is a JSON request"));
-        }
-        InputFile::Json(json) => InferRequest::of_json(json, &args.outputs)?,
-    };
+    let request = request(args, &client, &path, printer)?;
     let sent = Instant::now();
     let answer = client.post(&format!("{path}/infer"), &request.headers, &request.body)?;
     let round_trip = sent.elapsed();
@@ -60,6 +50,27 @@ pub fn run(args: &InferArgs, printer: &mut Printer) -> Result<ExitCode, Failure>
         }
     }
     Ok(ExitCode::Done)
+}
+
+/// The request that the file stands for; an image is laid out as the model at `path` wants it.
+fn request(args: &InferArgs, client: &HttpClient, path: &str, printer: &mut Printer) -> Result<InferRequest, Failure> {
+    match InputFile::read(&args.file)? {
+        InputFile::Png(png) => {
+            let image = Image::decode(&png)?;
+            let tensor = ImageTensor::new(&image, &only_input(client, path)?, args.scale)?;
+            if args.scale.is_none() {
+                let scale = tensor.scale;
+                printer.words(format_args!(
+                    "note: dark to light went as {scale}; if the model expects other values, give `--scale MIN:MAX`"
+                ));
+            }
+            InferRequest::of_image(&tensor, &args.outputs)
+        }
+        InputFile::Json(_) if args.scale.is_some() => {
+            Err(Failure::misused("`--scale` is for images, and the file is a JSON request"))
+        }
+        InputFile::Json(json) => InferRequest::of_json(json, &args.outputs),
+    }
 }
 
 /// The path of the model, or of the version that was asked for. A model's name needs no escaping in it.

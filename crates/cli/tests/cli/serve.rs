@@ -66,6 +66,17 @@ fn people_see_the_digit_its_likeliest_classes_and_the_time() {
 }
 
 #[test]
+fn an_image_that_went_with_a_scale_nobody_chose_is_told_so() {
+    let server = ServerProcess::start();
+    let ended = infer(&server, ACME, "images/7_2.png", &["--output", "digit"]).run();
+    assert_eq!(ended.code, Some(0), "{}", ended.words);
+    assert_eq!(
+        ended.words,
+        "note: dark to light went as 0:1; if the model expects other values, give `--scale MIN:MAX`\n"
+    );
+}
+
+#[test]
 fn json_requests_go_by_file_and_by_the_standard_input() {
     let server = ServerProcess::start();
     let all = infer(&server, ACME, "all_digits.json", &["-o", "json", "--output", "digit"]).run();

@@ -1,5 +1,6 @@
 //! A real server: `insula serve` as a process of its own on free ports, with the example tenants and models.
 
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Stdio};
 use std::sync::mpsc;
@@ -30,7 +31,9 @@ impl ServerProcess {
         let folders = ["serve", "--tenants", &tenants, "--models", &models, "--state", "state"];
         let ports = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
         let (mut command, folder) = insula([&folders[..], &ports].concat()).into_parts();
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let words = folder.path().join("words");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(&words).unwrap());
+        let mut child = command.spawn().unwrap();
         let (tell, told) = mpsc::channel();
         let stdout = child.stdout.take().unwrap();
         let rest = thread::spawn(move || read_lines(stdout, &tell));
@@ -38,7 +41,8 @@ impl ServerProcess {
             Ok(ready) if !ready.is_empty() => ServerProcess { child, ready, rest, _folder: folder },
             other => {
                 let _ = child.kill();
-                panic!("the server did not become ready: {other:?}, it ended with {:?}", child.wait());
+                let (ended, words) = (child.wait(), fs::read_to_string(words).unwrap());
+                panic!("the server did not become ready: {other:?}, it ended with {ended:?} and said:\n{words}");
             }
         }
     }

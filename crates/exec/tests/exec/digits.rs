@@ -64,9 +64,9 @@ fn half_precision_is_nearly_as_accurate() {
     let (expected, _) = classify(&single, 32, &images());
     let (found, digits) = classify(&half, 32, &images());
     assert!(right(&digits).abs_diff(RIGHT) as f64 <= 0.005 * 360.0, "{} of 360", right(&digits));
-    // Eight layers of halves: each stores with 2^-11 relative; probabilities differ by far less than a class apart.
+    // Measured 0.0011: a few layers that each store with a relative error of 2^-11.
     let worst = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(worst <= 0.01, "probabilities differ by up to {worst}");
+    assert!(worst <= 0.005, "probabilities differ by up to {worst}");
 }
 
 #[test]

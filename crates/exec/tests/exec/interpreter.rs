@@ -82,7 +82,8 @@ fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
     }
 }
 
-fn activate(activation: Activation, x: f64) -> f64 {
+/// A function of one element.
+pub fn activate(activation: Activation, x: f64) -> f64 {
     match activation {
         Activation::Relu => x.max(0.0),
         Activation::Clip { min, max } => x.max(f64::from(min)).min(f64::from(max)),

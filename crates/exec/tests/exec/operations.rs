@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use crate::interpreter::{Tensor, interpret};
 
 /// Values in -2..=2 that halves hold exactly.
-fn tensor(dims: &[usize], seed: u64) -> Tensor {
+pub fn tensor(dims: &[usize], seed: u64) -> Tensor {
     let mut state = seed.wrapping_mul(2) + 1;
     let mut next = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -34,7 +34,8 @@ fn singles(shape: Shape, values: &[f32]) -> Constant {
     Constant::new(DType::Fp32, shape, bytemuck::cast_slice(values)).unwrap()
 }
 
-fn values(constant: &Constant) -> Vec<f64> {
+/// The elements of a constant of floats or INT64.
+pub fn values(constant: &Constant) -> Vec<f64> {
     match constant.dtype() {
         DType::Fp16 => constant.typed::<f16>().unwrap().iter().map(|x| x.to_f64()).collect(),
         DType::Int64 => constant.typed::<i64>().unwrap().iter().map(|x| *x as f64).collect(),

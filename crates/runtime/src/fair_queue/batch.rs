@@ -47,7 +47,7 @@ pub struct BatchTicket {
     pub(super) plan: PlanKey,
     pub(super) rows: u32,
     pub(super) predicted: u64,
-    pub(super) charges: SmallVec<[Charge; 8]>,
+    pub(super) charges: SmallVec<[Charge; 2]>,
 }
 
 impl BatchTicket {
@@ -91,7 +91,7 @@ pub struct DeviceShare {
 pub struct Forming<E, C> {
     pub(super) draft: Option<Draft>,
     pub(super) entries: Vec<BatchEntry<C>>,
-    pub(super) charges: SmallVec<[Charge; 8]>,
+    pub(super) charges: SmallVec<[Charge; 2]>,
     pub(super) dead: Vec<E>,
     pub(super) held_until: Option<Nanos>,
 }

@@ -1,6 +1,9 @@
 //! What goes into a fair queue: one request of one tenant for one plan, with its rows and its place in the tenant's own
 //! order. The submitting side makes entries; the queue never looks into their items.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
 use insula_core::{Error, Nanos, Result};
 
 use super::tag::Weight;
@@ -9,9 +12,34 @@ use super::tag::Weight;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TenantSlot(pub u32);
 
-/// What may share a batch: one model, version and shape class.
+/// What may share a batch: one model, version and shape class. Handed out by the runtime one by one, never computed from what
+/// callers send: tables of plans hash it weakly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PlanKey(pub u64);
+
+/// A table by plan.
+pub(super) type PlanMap<V> = HashMap<PlanKey, V, BuildHasherDefault<PlanHasher>>;
+
+/// Spreads numbers that are handed out one by one over a table.
+#[derive(Debug, Default)]
+pub(super) struct PlanHasher(u64);
+
+impl Hasher for PlanHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        // The odd number nearest to 2^64 over the golden ratio: neighbours end up far apart, in the high bits too.
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ (self.0 >> 32)
+    }
+}
 
 /// The rows of a request, known to fit the model: 1 to `max_batch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

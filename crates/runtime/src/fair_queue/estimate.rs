@@ -1,18 +1,18 @@
 //! What device time a batch will take: a moving median of what batches of the same plan and bucket took, and what stands in
 //! for it until there is one. Bounded in size. The fair queue asks before it forms a batch and tells afterwards.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
 use super::constants::{ESTIMATE_PLANS, ESTIMATE_WINDOW};
-use super::entry::PlanKey;
+use super::entry::{PlanKey, PlanMap};
 
 /// Medians of measured device time by plan and bucket.
 #[derive(Debug)]
 pub struct Estimator {
-    recent: HashMap<PlanKey, PlanTimes>,
-    older: HashMap<PlanKey, PlanTimes>,
+    recent: PlanMap<PlanTimes>,
+    older: PlanMap<PlanTimes>,
     /// How many buckets have which median; its last key is the largest on the shard.
     medians: BTreeMap<u64, usize>,
     blank: u64,
@@ -45,7 +45,7 @@ impl BucketTimes {
 impl Estimator {
     /// An estimator that says `blank` ns of a batch as long as it has seen none at all.
     pub fn new(blank: u64) -> Estimator {
-        Estimator { recent: HashMap::new(), older: HashMap::new(), medians: BTreeMap::new(), blank }
+        Estimator { recent: PlanMap::default(), older: PlanMap::default(), medians: BTreeMap::new(), blank }
     }
 
     /// Learns that a batch of `rows` rows took `nanos` of device time.
@@ -104,7 +104,7 @@ impl Estimator {
         }
         let smaller = (0..index.min(times.len())).rev().find(|smaller| times[*smaller].count > 0);
         if let Some(smaller) = smaller {
-            let scaled = u128::from(times[smaller].median) * u128::from(rows) >> smaller;
+            let scaled = (u128::from(times[smaller].median) * u128::from(rows)) >> smaller;
             return u64::try_from(scaled).unwrap_or(u64::MAX);
         }
         let larger = times.iter().skip(index).find(known).map(|bucket| bucket.median);

@@ -2,14 +2,12 @@
 //! tag first, then free rows where the bucket would be padded anyway. Called by the shard under its lock.
 
 use insula_core::Nanos;
-use smallvec::SmallVec;
 
 use super::batch::{Batch, BatchEntry, BatchTicket, Charge, Draft, Formed, Forming};
 use super::constants::{DROPS_AT_ONCE, LOOK_AHEAD, RIDE_SLICES};
 use super::entry::{PlanKey, TenantSlot};
-use super::tag_heap::Item;
 use super::tenant::{Queued, Tenant};
-use super::{FairQueue, InHand, is_current, tenant_mut, tenant_ref};
+use super::{FairQueue, InHand, tenant_mut, tenant_ref};
 
 /// Takes an entry for a batch, or gives it back if its caller no longer wants it.
 type Claim<'a, E, C> = dyn FnMut(E) -> Result<C, E> + 'a;
@@ -43,11 +41,9 @@ impl<E> FairQueue<E> {
         if let Some(plan) = self.choose_leader(forming, now, claim) {
             let passed = self.add_riders(plan, forming, now, claim);
             self.fill_padding(plan, &passed, forming, now, claim);
-            for item in passed {
-                self.put_back(plan, item);
-            }
+            self.predict_backlog(plan);
+            self.restand_charged(plan, forming);
         }
-        self.restand_moved(forming);
         self.in_hand = None;
     }
 
@@ -76,28 +72,19 @@ impl<E> FairQueue<E> {
         now: Nanos,
         claim: &mut Claim<'_, E, C>,
     ) -> Option<PlanKey> {
-        let mut held: SmallVec<[Item; 4]> = SmallVec::new();
-        let mut plan = None;
-        while plan.is_none() && !forming.is_exhausted() && held.len() < LOOK_AHEAD {
-            let tenants = &self.tenants;
-            let Some(item) = self.leaders.pop(|item| is_current(tenants, item)) else { break };
-            let slot = item.standing.slot;
-            let Some(first) = tenant_ref(tenants, slot).and_then(Tenant::first) else { continue };
-            let (wanted, due) = (first.entry.plan, first.entry.arrived + self.max_queue_delay);
-            if !self.max_queue_delay.is_zero() && due > now && !self.fills_batch(wanted) {
+        let (mut passed, mut held) = (None, 0);
+        while !forming.is_exhausted() && held < LOOK_AHEAD {
+            let standing = self.leaders.first_after(passed)?;
+            let first = tenant_ref(&self.tenants, standing.slot).and_then(Tenant::first)?;
+            let (plan, due) = (first.entry.plan, first.entry.arrived + self.max_queue_delay);
+            if !self.max_queue_delay.is_zero() && due > now && !self.fills_batch(plan) {
                 forming.held_until = Some(forming.held_until.map_or(due, |other| other.min(due)));
-                held.push(item);
-                continue;
-            }
-            plan = self.claim_leader(slot, wanted, forming, now, claim);
-            if plan.is_none() {
-                self.stand_as_leader_if_waiting(slot);
+                (passed, held) = (Some(standing), held + 1);
+            } else if self.claim_leader(standing.slot, plan, forming, now, claim) {
+                return Some(plan);
             }
         }
-        for item in held {
-            self.stand_as_leader_if_waiting(item.standing.slot);
-        }
-        plan
+        None
     }
 
     fn claim_leader<C>(
@@ -107,17 +94,18 @@ impl<E> FairQueue<E> {
         forming: &mut Forming<E, C>,
         now: Nanos,
         claim: &mut Claim<'_, E, C>,
-    ) -> Option<PlanKey> {
-        let Queued { entry, .. } = self.take_head(slot, plan)?;
+    ) -> bool {
+        let Some(Queued { entry, .. }) = self.take_head(slot, plan) else { return false };
         let (rows, max_batch, unmixed) = (entry.rows.count(), entry.rows.max_batch(), entry.unmixed);
         let item = match claim(entry.item) {
             Ok(item) => item,
             Err(dead) => {
                 forming.dead.push(dead);
-                return None;
+                self.predict_backlog(plan);
+                return false;
             }
         };
-        let tenant = tenant_ref(&self.tenants, slot)?;
+        let Some(tenant) = tenant_ref(&self.tenants, slot) else { return false };
         let unmixed = unmixed || tenant.is_unmixed(plan, now);
         self.virtual_time = self.virtual_time.max(tenant.finish);
         let curve = self.estimator.curve(plan, max_batch);
@@ -125,9 +113,8 @@ impl<E> FairQueue<E> {
         let limit = alone.max(self.slice);
         forming.draft = Some(Draft { plan, tenant: slot, unmixed, max_batch, curve, limit, rows });
         forming.entries.push(BatchEntry { item, tenant: slot, rows, free: false });
-        self.charge(slot, rows, alone, forming);
-        self.stand_in_plan(slot, plan);
-        Some(plan)
+        self.charge(slot, plan, rows, alone, forming);
+        true
     }
 
     /// Adds entries, smallest start tag first, as long as they fit and stand near enough to V. Returns the tenants that were
@@ -138,18 +125,20 @@ impl<E> FairQueue<E> {
         forming: &mut Forming<E, C>,
         now: Nanos,
         claim: &mut Claim<'_, E, C>,
-    ) -> Vec<Item> {
-        let mut passed = Vec::new();
+    ) -> Vec<TenantSlot> {
+        let (mut passed, mut last_passed) = (Vec::new(), None);
         while passed.len() < LOOK_AHEAD
             && !forming.is_exhausted()
             && forming.draft.as_ref().is_some_and(|draft| draft.fits(1))
         {
-            let Some(item) = self.pop_rider(plan) else { break };
-            if self.may_ride(item.standing.slot, plan, forming, now) {
-                self.take_along(item.standing.slot, plan, false, forming, claim);
-                self.stand_in_plan(item.standing.slot, plan);
+            // Who rides moves back, so all that were passed stay ahead of whom is still to be looked at.
+            let next = self.plans.get(&plan).and_then(|queue| queue.ranking.first_after(last_passed));
+            let Some(standing) = next else { break };
+            if self.may_ride(standing.slot, plan, forming, now) {
+                self.take_along(standing.slot, plan, false, forming, claim);
             } else {
-                passed.push(item);
+                passed.push(standing.slot);
+                last_passed = Some(standing);
             }
         }
         passed
@@ -159,13 +148,13 @@ impl<E> FairQueue<E> {
     fn fill_padding<C>(
         &mut self,
         plan: PlanKey,
-        passed: &[Item],
+        passed: &[TenantSlot],
         forming: &mut Forming<E, C>,
         now: Nanos,
         claim: &mut Claim<'_, E, C>,
     ) {
         let Some(bucket) = forming.draft.as_ref().map(|draft| draft.curve.bucket_rows(draft.rows)) else { return };
-        for slot in passed.iter().map(|item| item.standing.slot) {
+        for slot in passed.iter().copied() {
             while self.may_fill(slot, plan, bucket, forming, now) {
                 self.take_along(slot, plan, true, forming, claim);
             }
@@ -211,7 +200,7 @@ impl<E> FairQueue<E> {
         let added = draft.curve.cost(draft.rows) - before;
         forming.entries.push(BatchEntry { item, tenant: slot, rows, free });
         if !free {
-            return self.charge(slot, rows, added, forming);
+            return self.charge(slot, plan, rows, added, forming);
         }
         self.free_rows += u64::from(rows);
         if let Some(tenant) = tenant_mut(&mut self.tenants, slot) {
@@ -219,32 +208,24 @@ impl<E> FairQueue<E> {
         }
     }
 
-    /// Moves the tenant's finish tag by `paid` ns. The heaps but that of the batch's own plan follow when the batch is
-    /// complete: until then nobody reads them.
-    fn charge<C>(&mut self, slot: TenantSlot, rows: u32, paid: u64, forming: &mut Forming<E, C>) {
+    /// Moves the tenant's finish tag by `paid` ns, and the tenant in the ranking of `plan`. The other rankings follow when the
+    /// batch is complete: until then nobody reads them.
+    fn charge<C>(&mut self, slot: TenantSlot, plan: PlanKey, rows: u32, paid: u64, forming: &mut Forming<E, C>) {
         let Some(tenant) = tenant_mut(&mut self.tenants, slot) else { return };
         let distance = tenant.weight.distance(paid);
         tenant.finish = tenant.finish.plus(distance);
         tenant.share = tenant.share.plus(distance);
-        tenant.moved = true;
         forming.charges.push(Charge { tenant: slot, incarnation: tenant.incarnation, rows, paid });
+        self.stand_in_plans(slot, |other| other == plan);
     }
 
-    /// Puts the tenants that the batch charged where they belong in the heaps.
-    fn restand_moved<C>(&mut self, forming: &Forming<E, C>) {
-        let Some(plan) = forming.draft.as_ref().map(|draft| draft.plan) else { return };
+    /// Moves the tenants that the batch charged in the rankings other than that of its `plan`.
+    fn restand_charged<C>(&mut self, plan: PlanKey, forming: &Forming<E, C>) {
         for charge in &forming.charges {
-            let moved =
-                tenant_mut(&mut self.tenants, charge.tenant).is_some_and(|tenant| std::mem::take(&mut tenant.moved));
-            if moved {
-                self.restand(charge.tenant, Some(plan));
+            if tenant_ref(&self.tenants, charge.tenant).is_some_and(|tenant| tenant.queued() > 0) {
+                self.stand_as_leader(charge.tenant);
+                self.stand_in_plans(charge.tenant, |other| other != plan);
             }
-        }
-    }
-
-    fn stand_as_leader_if_waiting(&mut self, slot: TenantSlot) {
-        if tenant_ref(&self.tenants, slot).is_some_and(|tenant| tenant.queued() > 0) {
-            self.stand_as_leader(slot);
         }
     }
 
@@ -253,11 +234,13 @@ impl<E> FairQueue<E> {
         let tenant = tenant_mut(&mut self.tenants, slot)?;
         let sequence = tenant.head(plan)?.turn.sequence;
         self.in_hand = Some(InHand { tenant: slot, plan, sequence });
-        let (queued, was_last) = tenant.take_head(plan)?;
-        let left_idle = tenant.queued() == 0;
+        let (queued, left) = tenant.take_head(plan)?;
+        let idle = if tenant.queued() == 0 { tenant.unstand() } else { None };
+        if let Some(standing) = idle {
+            self.leaders.remove(standing);
+        }
         self.queued -= 1;
-        self.waiting -= usize::from(left_idle);
-        self.plan_loses(plan, u64::from(queued.entry.rows.count()), was_last);
+        self.plan_loses(plan, queued.entry.rows, left);
         Some(queued)
     }
 }

@@ -1,11 +1,11 @@
 //! Repairs a queue after a panic under the scheduler's lock: what can be derived is derived again from the tenants' FIFOs and
 //! tags, or, when that did not help, everything is thrown away. Called by the shard.
 
-use super::entry::{PlanKey, TenantSlot};
+use super::entry::TenantSlot;
 use super::{FairQueue, tenant_mut};
 
 impl<E> FairQueue<E> {
-    /// Derives heaps, heads and counts again from FIFOs and tags. Returns the entry that was being worked on if it was still in
+    /// Derives rankings and counts again from FIFOs and tags. Returns the entry that was being worked on if it was still in
     /// its FIFO: it is taken out, so that it cannot do the same again.
     pub fn rebuild(&mut self) -> Option<E> {
         let in_hand = self.in_hand.take();
@@ -13,28 +13,20 @@ impl<E> FairQueue<E> {
             in_hand.and_then(|hand| tenant_mut(&mut self.tenants, hand.tenant)?.extract(hand.plan, hand.sequence));
         self.leaders.clear();
         self.plans.clear();
-        (self.queued, self.waiting, self.queued_nanos) = (0, 0, 0);
+        (self.queued, self.queued_nanos) = (0, 0);
         for tenant in self.tenants.iter_mut().flatten() {
             tenant.recount();
             self.queued += tenant.queued();
-            self.waiting += usize::from(tenant.queued() > 0);
         }
-        self.regain_plans();
+        let waiting: Vec<_> = self.tenants.iter().flatten().flat_map(|tenant| tenant.plans()).collect();
+        for (plan, entries, _) in waiting {
+            entries.into_iter().for_each(|rows| self.plan_gains(plan, rows));
+        }
         for index in 0..self.tenants.len() {
             // Slots are 32 bit, so the table is no longer than that.
-            self.restand(TenantSlot(index as u32), None);
+            self.restand(TenantSlot(index as u32));
         }
         guilty.map(|entry| entry.item)
-    }
-
-    fn regain_plans(&mut self) {
-        let waiting: Vec<(PlanKey, Vec<super::Rows>)> =
-            self.tenants.iter().flatten().flat_map(|tenant| tenant.rows_by_plan()).collect();
-        for (plan, entries) in waiting {
-            for (index, rows) in entries.into_iter().enumerate() {
-                self.plan_gains(plan, rows, index == 0);
-            }
-        }
     }
 
     /// Throws everything away but what was learnt of plans, and hands back what was queued. Batches under way may still be
@@ -48,7 +40,7 @@ impl<E> FairQueue<E> {
         self.busy.clear();
         self.busy_period += 1;
         self.epoch += 1;
-        (self.queued, self.waiting, self.running) = (0, 0, 0);
+        (self.queued, self.running) = (0, 0);
         (self.queued_nanos, self.running_nanos) = (0, 0);
         self.in_hand = None;
         drained

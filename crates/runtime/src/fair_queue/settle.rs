@@ -45,8 +45,8 @@ impl<E> FairQueue<E> {
                 let given = tenant.weight.device_nanos(before.minus(tenant.finish));
                 forgone = (charge.paid - bears).saturating_sub(given);
             }
-            if tenant.finish != before {
-                self.restand(charge.tenant, None);
+            if bears != charge.paid {
+                self.restand(charge.tenant);
             }
         }
         let (device, forgone) = (Duration::from_nanos(bears), Duration::from_nanos(forgone));
@@ -60,7 +60,7 @@ struct Bill {
     bears: u64,
 }
 
-fn share_out(mut charges: SmallVec<[Charge; 8]>, settlement: Settlement<'_>) -> SmallVec<[Bill; 8]> {
+fn share_out(mut charges: SmallVec<[Charge; 2]>, settlement: Settlement<'_>) -> SmallVec<[Bill; 4]> {
     charges.sort_unstable_by_key(|charge| (charge.tenant, charge.incarnation));
     charges.dedup_by(|next, kept| {
         let same = (next.tenant, next.incarnation) == (kept.tenant, kept.incarnation);
@@ -83,7 +83,7 @@ fn share_out(mut charges: SmallVec<[Charge; 8]>, settlement: Settlement<'_>) -> 
 }
 
 /// Shares `measured` by rows; the parts add up to exactly the whole.
-fn by_rows(charges: &[Charge], measured: u64) -> SmallVec<[Bill; 8]> {
+fn by_rows(charges: &[Charge], measured: u64) -> SmallVec<[Bill; 4]> {
     let all: u64 = charges.iter().map(|charge| u64::from(charge.rows)).sum();
     let (mut rows, mut given) = (0u64, 0u64);
     let share = |charge: &Charge| {

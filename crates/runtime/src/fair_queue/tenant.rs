@@ -2,13 +2,13 @@
 //! own order; how tenants stand among each other is the queue's.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use insula_core::Nanos;
 
 use super::entry::{Entry, PlanKey, Rows, TenantSlot, Turn};
+use super::ranking::Standing;
 use super::tag::{Tag, Weight};
-use super::tag_heap::{Item, Standing};
 
 /// An entry with its place in the tenant's order.
 #[derive(Debug)]
@@ -41,8 +41,10 @@ impl<E> Ord for Queued<E> {
 /// A tenant's entries for one plan; never empty while it exists.
 #[derive(Debug)]
 struct Fifo<E> {
+    plan: PlanKey,
     entries: BinaryHeap<Queued<E>>,
-    stamp: u64,
+    /// Where the tenant stands in the plan's ranking.
+    standing: Option<Standing>,
 }
 
 /// One tenant on one shard.
@@ -62,13 +64,12 @@ pub(super) struct Tenant<E> {
     pub(super) free_rows: u64,
     /// The busy period in which it was last backlogged.
     pub(super) busy_period: u64,
-    /// Whether its tag was moved by the batch that is being formed.
-    pub(super) moved: bool,
-    stamp: u64,
+    /// Where it stands among the backlogged tenants.
+    standing: Option<Standing>,
     queued: usize,
-    fifos: HashMap<PlanKey, Fifo<E>>,
-    heads: BTreeSet<(Turn, PlanKey)>,
-    unmixed: HashMap<PlanKey, Nanos>,
+    /// Few as a rule: at most as many as the tenant may have entries.
+    fifos: Vec<Fifo<E>>,
+    unmixed: Vec<(PlanKey, Nanos)>,
 }
 
 impl<E> Tenant<E> {
@@ -83,12 +84,10 @@ impl<E> Tenant<E> {
             device_nanos: 0,
             free_rows: 0,
             busy_period: 0,
-            moved: false,
-            stamp: 0,
+            standing: None,
             queued: 0,
-            fifos: HashMap::new(),
-            heads: BTreeSet::new(),
-            unmixed: HashMap::new(),
+            fifos: Vec::new(),
+            unmixed: Vec::new(),
         }
     }
 
@@ -105,56 +104,44 @@ impl<E> Tenant<E> {
 
     /// Adds an entry; says whether it is the first for its plan.
     pub(super) fn add(&mut self, queued: Queued<E>) -> bool {
-        let (plan, turn) = (queued.entry.plan, queued.turn);
         self.queued += 1;
-        let mut is_new = false;
-        let fifo = self.fifos.entry(plan).or_insert_with(|| {
-            is_new = true;
-            Fifo { entries: BinaryHeap::new(), stamp: 0 }
-        });
-        match fifo.entries.peek().map(|head| head.turn) {
-            Some(head) if head < turn => {}
-            head => {
-                head.map(|head| self.heads.remove(&(head, plan)));
-                self.heads.insert((turn, plan));
+        let plan = queued.entry.plan;
+        match self.fifos.iter_mut().find(|fifo| fifo.plan == plan) {
+            Some(fifo) => {
+                fifo.entries.push(queued);
+                false
+            }
+            None => {
+                self.fifos.push(Fifo { plan, entries: BinaryHeap::from([queued]), standing: None });
+                true
             }
         }
-        fifo.entries.push(queued);
-        is_new
     }
 
     /// The entry whose turn is first among all plans.
     pub(super) fn first(&self) -> Option<&Queued<E>> {
-        self.heads.first().and_then(|(_, plan)| self.head(*plan))
+        self.fifos.iter().filter_map(|fifo| fifo.entries.peek()).min_by_key(|queued| queued.turn)
     }
 
     /// The entry whose turn is first for `plan`.
     pub(super) fn head(&self, plan: PlanKey) -> Option<&Queued<E>> {
-        self.fifos.get(&plan).and_then(|fifo| fifo.entries.peek())
+        self.fifos.iter().find(|fifo| fifo.plan == plan).and_then(|fifo| fifo.entries.peek())
     }
 
-    /// Takes the head of `plan`; says whether it was the last one there.
-    pub(super) fn take_head(&mut self, plan: PlanKey) -> Option<(Queued<E>, bool)> {
-        let fifo = self.fifos.get_mut(&plan)?;
-        let queued = fifo.entries.pop()?;
+    /// Takes the head of `plan`; with it, if it was the last one there, where the tenant stood in the plan's ranking.
+    pub(super) fn take_head(&mut self, plan: PlanKey) -> Option<(Queued<E>, Option<Standing>)> {
+        let position = self.fifos.iter().position(|fifo| fifo.plan == plan)?;
+        let queued = self.fifos[position].entries.pop()?;
         self.queued -= 1;
-        self.heads.remove(&(queued.turn, plan));
-        let next = fifo.entries.peek().map(|head| head.turn);
-        match next {
-            Some(turn) => {
-                self.heads.insert((turn, plan));
-            }
-            None => {
-                self.fifos.remove(&plan);
-            }
-        }
-        Some((queued, next.is_none()))
+        let emptied = self.fifos[position].entries.is_empty();
+        let left = if emptied { self.fifos.swap_remove(position).standing } else { None };
+        Some((queued, left))
     }
 
-    /// Takes the entry that came as number `sequence` out of the FIFO of `plan`, wherever it stands. The heads are left to
+    /// Takes the entry that came as number `sequence` out of the FIFO of `plan`, wherever it stands. The rest is left to
     /// [`Tenant::recount`].
     pub(super) fn extract(&mut self, plan: PlanKey, sequence: u64) -> Option<Entry<E>> {
-        let fifo = self.fifos.get_mut(&plan)?;
+        let fifo = self.fifos.iter_mut().find(|fifo| fifo.plan == plan)?;
         let mut entries = std::mem::take(&mut fifo.entries).into_vec();
         let position = entries.iter().position(|queued| queued.turn.sequence == sequence);
         let found = position.map(|position| entries.swap_remove(position).entry);
@@ -162,60 +149,52 @@ impl<E> Tenant<E> {
         found
     }
 
-    /// Derives counts and heads from the FIFOs again.
+    /// Counts the entries again and forgets its standings, for rankings that are empty.
     pub(super) fn recount(&mut self) {
-        self.fifos.retain(|_, fifo| !fifo.entries.is_empty());
-        self.queued = self.fifos.values().map(|fifo| fifo.entries.len()).sum();
-        let heads = self.fifos.iter().filter_map(|(plan, fifo)| fifo.entries.peek().map(|head| (head.turn, *plan)));
-        self.heads = heads.collect();
-        self.moved = false;
+        self.fifos.retain(|fifo| !fifo.entries.is_empty());
+        self.fifos.iter_mut().for_each(|fifo| fifo.standing = None);
+        self.queued = self.fifos.iter().map(|fifo| fifo.entries.len()).sum();
+        self.standing = None;
     }
 
     /// Takes all entries out.
     pub(super) fn drain(&mut self) -> Vec<Entry<E>> {
-        let drained = self.fifos.drain().flat_map(|(_, fifo)| fifo.entries).map(|queued| queued.entry).collect();
-        self.heads.clear();
         self.queued = 0;
-        drained
+        let queued = self.fifos.drain(..).flat_map(|fifo| fifo.entries);
+        queued.map(|queued| queued.entry).collect()
     }
 
-    /// The rows of each of its entries, by plan.
-    pub(super) fn rows_by_plan(&self) -> impl Iterator<Item = (PlanKey, Vec<Rows>)> {
+    /// The rows of each of its entries by plan, with where it stands in the plan's ranking.
+    pub(super) fn plans(&self) -> impl Iterator<Item = (PlanKey, Vec<Rows>, Option<Standing>)> {
         let rows = |fifo: &Fifo<E>| fifo.entries.iter().map(|queued| queued.entry.rows).collect();
-        self.fifos.iter().map(move |(plan, fifo)| (*plan, rows(fifo)))
+        self.fifos.iter().map(move |fifo| (fifo.plan, rows(fifo), fifo.standing))
     }
 
-    /// The keys of the plans it has entries for.
-    pub(super) fn plan_keys(&self) -> impl Iterator<Item = PlanKey> {
-        self.fifos.keys().copied()
+    /// Moves to where it now belongs among the backlogged tenants: from, to.
+    pub(super) fn restand(&mut self) -> (Option<Standing>, Standing) {
+        let to = self.current_standing();
+        (self.standing.replace(to), to)
     }
 
-    /// A new item for the heap of leaders; older ones are no longer current.
-    pub(super) fn restamp(&mut self, stamp: u64) -> Item {
-        self.stamp = stamp;
-        Item { standing: self.standing(), stamp }
+    /// Is no longer among the backlogged tenants; returns where it stood.
+    pub(super) fn unstand(&mut self) -> Option<Standing> {
+        self.standing.take()
     }
 
-    /// A new item for the heap of `plan`; older ones are no longer current. `None` without entries for it.
-    pub(super) fn restamp_plan(&mut self, plan: PlanKey, stamp: u64) -> Option<Item> {
-        let standing = self.standing();
-        let fifo = self.fifos.get_mut(&plan)?;
-        fifo.stamp = stamp;
-        Some(Item { standing, stamp })
+    /// Moves to where it now belongs in the rankings of the plans that it has entries for and that are `wanted`: plan, from,
+    /// to.
+    pub(super) fn restand_in_plans(
+        &mut self,
+        wanted: impl Fn(PlanKey) -> bool,
+    ) -> impl Iterator<Item = (PlanKey, Option<Standing>, Standing)> {
+        let to = self.current_standing();
+        let fifos = self.fifos.iter_mut().filter(move |fifo| wanted(fifo.plan));
+        fifos.map(move |fifo| (fifo.plan, fifo.standing.replace(to), to))
     }
 
-    /// Whether `stamp` is that of its current item in the heap of leaders.
-    pub(super) fn is_current(&self, stamp: u64) -> bool {
-        self.queued > 0 && self.stamp == stamp
-    }
-
-    /// Whether `stamp` is that of its current item in the heap of `plan`.
-    pub(super) fn is_current_in(&self, plan: PlanKey, stamp: u64) -> bool {
-        self.fifos.get(&plan).is_some_and(|fifo| fifo.stamp == stamp)
-    }
-
-    fn standing(&self) -> Standing {
-        Standing { start: self.finish, backlogged: Reverse(self.backlogged), share: self.share, slot: self.slot }
+    fn current_standing(&self) -> Standing {
+        let (start, share) = (self.finish, self.share.nanos());
+        Standing { start, backlogged: Reverse(self.backlogged), share, slot: self.slot }
     }
 
     /// Changes the weight. What lies between V and the finish tag is device time taken ahead: it is kept as such.
@@ -230,13 +209,15 @@ impl<E> Tenant<E> {
 
     /// Keeps its rows of `plan` apart from other tenants' until `until`.
     pub(super) fn unmix(&mut self, plan: PlanKey, until: Nanos, now: Nanos) {
-        self.unmixed.retain(|_, end| *end > now);
-        let end = self.unmixed.entry(plan).or_insert(until);
-        *end = until.max(*end);
+        self.unmixed.retain(|(_, end)| *end > now);
+        match self.unmixed.iter_mut().find(|(kept, _)| *kept == plan) {
+            Some((_, end)) => *end = until.max(*end),
+            None => self.unmixed.push((plan, until)),
+        }
     }
 
     /// Whether its rows of `plan` are kept apart at `now`.
     pub(super) fn is_unmixed(&self, plan: PlanKey, now: Nanos) -> bool {
-        !self.unmixed.is_empty() && self.unmixed.get(&plan).is_some_and(|end| *end > now)
+        self.unmixed.iter().any(|(kept, end)| *kept == plan && *end > now)
     }
 }

@@ -69,7 +69,7 @@ impl<P, R> JobCell<P, R> {
     /// The caller's side, after it withdrew the job: drops the payload here and now. If the serving side is working on it at
     /// this moment, that side drops it when it is done with its step, so nobody waits.
     pub(super) fn release_withdrawn(&self) {
-        // Pairs with the fence in `with_payload`: either the lock is seen free here, or the withdrawal is seen there.
+        // Pairs with the fence after a step: either the lock is seen free here, or the withdrawal is seen there.
         fence(Ordering::SeqCst);
         let payload = self.payload.try_lock().and_then(|mut payload| payload.take());
         drop(payload);
@@ -77,20 +77,9 @@ impl<P, R> JobCell<P, R> {
 
     /// The serving side: works on the payload unless the job was withdrawn.
     pub(super) fn with_payload<T>(&self, work: impl FnOnce(&mut P) -> T) -> Option<T> {
-        let result = {
-            let mut payload = self.payload.lock();
-            if self.is_withdrawn() { None } else { payload.as_mut().map(work) }
-        };
-        fence(Ordering::SeqCst);
-        self.drop_if_withdrawn();
-        result
-    }
-
-    /// The serving side: drops the payload of a job that was withdrawn while the lock was taken.
-    pub(super) fn drop_if_withdrawn(&self) {
-        if self.is_withdrawn() {
-            drop(self.take_payload());
-        }
+        let _after = AfterStep(self);
+        let mut payload = self.payload.lock();
+        if self.is_withdrawn() { None } else { payload.as_mut().map(work) }
     }
 
     pub(super) fn take_payload(&self) -> Option<P> {
@@ -106,6 +95,19 @@ impl<P, R> JobCell<P, R> {
         };
         if let Some(waker) = waiting {
             waker.wake();
+        }
+    }
+}
+
+/// Drops the payload of a job that was withdrawn while the serving side worked on it, also when that work panicked.
+struct AfterStep<'a, P, R>(&'a JobCell<P, R>);
+
+impl<P, R> Drop for AfterStep<'_, P, R> {
+    fn drop(&mut self) {
+        // Pairs with the fence in `release_withdrawn`. The lock was given back before.
+        fence(Ordering::SeqCst);
+        if self.0.is_withdrawn() {
+            drop(self.0.take_payload());
         }
     }
 }

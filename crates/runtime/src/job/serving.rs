@@ -54,8 +54,10 @@ impl<P, R> Drop for Job<P, R> {
         if cell.step(Stage::Queued, Stage::Done) {
             drop(cell.take_payload());
         }
-        cell.drop_if_withdrawn();
-        cell.lose();
+        // Who withdrew a job does not wait for it.
+        if !cell.is_withdrawn() {
+            cell.lose();
+        }
     }
 }
 

@@ -30,18 +30,17 @@ impl<E: ShardEntry, K: Parker> Shard<E, K> {
     }
 
     /// Drains the intake, then lets `work` change the queue; `None` if it panicked.
-    fn change<T>(&self, now: Nanos, work: impl FnOnce(&mut FairQueue<E>) -> T) -> Option<T> {
+    pub(super) fn change<T>(&self, now: Nanos, work: impl FnOnce(&mut FairQueue<E>) -> T) -> Option<T> {
         let mut failed = Vec::new();
-        let result = {
+        let (result, ready) = {
             let mut scheduler = self.scheduler.lock();
             scheduler.admit(&self.intake, now, &mut failed);
             let result = scheduler.attend(now, &mut failed, work);
-            self.published.update(scheduler.counts(), true);
             self.published.count_failed(failed.len());
-            result
+            (result, scheduler.publish(&self.published))
         };
         fail_all(failed);
-        if self.published.is_ready() {
+        if ready {
             self.wake_one();
         }
         result

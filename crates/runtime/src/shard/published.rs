@@ -80,20 +80,19 @@ impl Default for Published {
 }
 
 impl Published {
-    /// Publishes counts after forming, and whether more can be dispatched at once.
-    pub(super) fn update(&self, counts: FairQueueCounts, may_dispatch: bool) {
-        self.update_counts(counts);
-        self.ready.store(if may_dispatch { counts.queued } else { 0 }, Ordering::Relaxed);
-    }
-
-    /// Publishes counts after something that makes nothing ready.
-    pub(super) fn update_counts(&self, counts: FairQueueCounts) {
+    /// Publishes counts.
+    pub(super) fn update(&self, counts: FairQueueCounts) {
         self.queued.store(counts.queued as u64, Ordering::Relaxed);
         self.waiting_tenants.store(counts.waiting_tenants as u64, Ordering::Relaxed);
         self.running.store(counts.running as u64, Ordering::Relaxed);
         self.backlog.store(nanos(counts.backlog), Ordering::Relaxed);
         self.virtual_nanos.store(counts.virtual_nanos, Ordering::Relaxed);
         self.free_rows.store(counts.free_rows, Ordering::Relaxed);
+    }
+
+    /// Publishes whether a worker that took now would find something.
+    pub(super) fn set_ready(&self, ready: bool) {
+        self.ready.store(usize::from(ready), Ordering::Relaxed);
     }
 
     pub(super) fn count_formed<E, C>(&self, formed: &Formed<E, C>, failed: usize) {

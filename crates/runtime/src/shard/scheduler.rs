@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use insula_core::Nanos;
 
+use super::published::Published;
 use super::sync::{Intake, contain};
 use super::{SchedulerFault, ShardEntry};
-use crate::fair_queue::{Entry, FairQueue, FairQueueCounts, FairQueueSettings, Formed, Forming};
+use crate::fair_queue::{Entry, FairQueue, FairQueueSettings, Formed, Forming};
 
 /// A second panic within this time throws away what is queued.
 const PANIC_MEMORY: Duration = Duration::from_secs(1);
@@ -20,20 +21,32 @@ pub(super) struct Scheduler<E> {
     queue: FairQueue<E>,
     settings: FairQueueSettings,
     last_panic: Option<Nanos>,
+    /// Whether what is queued was held back for more rows when a batch was to be formed last.
+    held: bool,
+    /// Whether a worker that took now would find something, as published last.
+    ready: bool,
 }
 
 impl<E> Scheduler<E> {
     pub(super) fn new(settings: FairQueueSettings) -> Self {
-        Scheduler { queue: FairQueue::new(settings), settings, last_panic: None }
+        Scheduler { queue: FairQueue::new(settings), settings, last_panic: None, held: false, ready: false }
     }
 
-    pub(super) fn counts(&self) -> FairQueueCounts {
-        self.queue.counts()
+    /// Publishes counts, and whether a worker that took now would find something; returns that.
+    pub(super) fn publish(&mut self, published: &Published) -> bool {
+        let counts = self.queue.counts();
+        published.update(counts);
+        let ready = !self.held && counts.queued > 0;
+        if std::mem::replace(&mut self.ready, ready) != ready {
+            published.set_ready(ready);
+        }
+        ready
     }
 
     /// Moves what was pushed into the queue.
     pub(super) fn admit(&mut self, intake: &Intake<Entry<E>>, now: Nanos, failed: &mut Failed<E>) {
         intake.drain(|entry| {
+            self.held = false;
             self.attend(now, failed, |queue| queue.push(entry));
         });
     }
@@ -48,6 +61,7 @@ impl<E> Scheduler<E> {
         let whole = self.attend(now, failed, |queue| queue.form_into(&mut forming, now, &mut claim)).is_some();
         let mut formed = self.queue.seal(forming);
         formed.more |= !whole && formed.batch.is_none();
+        self.held = formed.batch.is_none() && !formed.more;
         formed
     }
 

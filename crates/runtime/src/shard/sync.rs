@@ -14,12 +14,13 @@ mod primitives {
     #[derive(Debug)]
     pub struct Intake<T>(crossbeam_queue::SegQueue<T>);
 
-    impl<T> Intake<T> {
-        /// An empty queue.
-        pub fn new() -> Self {
+    impl<T> Default for Intake<T> {
+        fn default() -> Self {
             Intake(crossbeam_queue::SegQueue::new())
         }
+    }
 
+    impl<T> Intake<T> {
         /// Adds an item at the back.
         pub fn push(&self, item: T) {
             self.0.push(item);
@@ -107,37 +108,32 @@ mod primitives {
         }
     }
 
-    /// Stands for the lock-free queue. Its length is a relaxed atomic of its own, so that looking whether something is there
-    /// orders nothing: less than the real queue promises.
+    /// Stands for the lock-free queue, whose own workings are not modelled. What others see of it is one atomic, its length;
+    /// looking whether something is there orders nothing: less than the real queue promises.
     #[derive(Debug)]
     pub struct Intake<T> {
-        items: Mutex<VecDeque<T>>,
+        items: parking_lot::Mutex<VecDeque<T>>,
         length: AtomicUsize,
     }
 
-    impl<T> Intake<T> {
-        /// An empty queue.
-        pub fn new() -> Self {
-            Intake { items: Mutex::new(VecDeque::new()), length: AtomicUsize::new(0) }
+    impl<T> Default for Intake<T> {
+        fn default() -> Self {
+            Intake { items: parking_lot::Mutex::new(VecDeque::new()), length: AtomicUsize::new(0) }
         }
+    }
 
+    impl<T> Intake<T> {
         /// Adds an item at the back.
         pub fn push(&self, item: T) {
-            let mut items = self.items.lock();
-            items.push_back(item);
-            self.length.fetch_add(1, Ordering::Relaxed);
+            self.items.lock().push_back(item);
+            self.length.fetch_add(1, Ordering::Release);
         }
 
         /// Takes out all that is there, front first.
         pub fn drain(&self, take: impl FnMut(T)) {
-            if self.is_empty() {
-                return;
-            }
-            let drained = {
-                let mut items = self.items.lock();
-                self.length.fetch_sub(items.len(), Ordering::Relaxed);
-                std::mem::take(&mut *items)
-            };
+            // To miss a push under way here is the same as to come before it, so the latest length will do.
+            let count = self.length.swap(0, Ordering::Acquire);
+            let drained: Vec<T> = self.items.lock().drain(..count).collect();
             drained.into_iter().for_each(take);
         }
 

@@ -4,14 +4,22 @@
 use std::time::Duration;
 
 use actix_http::error::PayloadError;
+use actix_http::header::HeaderMap;
 use actix_web::web::Payload;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use insula_core::{Code, Error};
 use tokio::time::{Instant, timeout_at};
 
+use super::admission::declared_length;
 use super::context::RequestContext;
 use super::failure::Failure;
+
+/// The longest body that is read only to be forgotten.
+const SKIPPED_BYTES: u64 = 64 << 10;
+
+/// How long a body that is skipped may take.
+const SKIPPED_WITHIN: Duration = Duration::from_secs(1);
 
 /// A body that is being read.
 pub(crate) struct IncomingBody<'c> {
@@ -74,6 +82,24 @@ impl<'c> IncomingBody<'c> {
         };
         Failure::slow_body(format!("{what} {} ms ({setting})", limit.as_millis()))
     }
+}
+
+/// Reads and forgets the short body of a known caller's request that is refused, so that its connection serves on: when
+/// many are refused, each closing its connection would only add to the load. A longer body ends the connection.
+pub(crate) async fn skip(mut payload: Payload, context: &RequestContext, headers: &HeaderMap) {
+    if !matches!(declared_length(headers), Ok(Some(length)) if length <= SKIPPED_BYTES) {
+        return;
+    }
+    context.work().read_body();
+    let skipping = async {
+        while let Some(chunk) = payload.next().await {
+            let Ok(chunk) = chunk else { return };
+            context.count_in(chunk.len());
+        }
+        context.work().body_taken();
+    };
+    // one that takes longer, or breaks off, ends its connection like any other that is not read
+    let _ = tokio::time::timeout(SKIPPED_WITHIN, skipping).await;
 }
 
 fn broken(error: &PayloadError) -> Error {

@@ -5,14 +5,14 @@ use actix_http::HttpMessage;
 use actix_web::web::Payload;
 use actix_web::{HttpRequest, HttpResponse};
 use insula_api::{ContentEncoding, RequestFormat};
-use insula_core::Outcome;
+use insula_core::{Code, Outcome};
 use insula_runtime::admission::{Admitted, BodySink};
 use insula_runtime::reply::Reply;
 use insula_telemetry::WAY;
 use tracing::Instrument;
 
 use super::admission::{Admission, Earlier, admit};
-use super::body::IncomingBody;
+use super::body::{self, IncomingBody};
 use super::context::{InWork, RequestContext};
 use super::failure::Failure;
 use super::path::Target;
@@ -23,7 +23,15 @@ pub(crate) async fn infer(request: HttpRequest, payload: Payload, context: InWor
     let earlier = request.extensions_mut().remove::<Earlier>();
     let admission = match earlier {
         Some(Earlier::Admitted(admission)) => *admission,
-        _ => admit_here(&request, &context).await?,
+        _ => match admit_here(&request, &context).await {
+            Ok(admission) => admission,
+            Err(failure) => {
+                if failure.error.code() != Code::Unauthenticated {
+                    body::skip(payload, &context, request.headers()).await;
+                }
+                return Err(failure);
+            }
+        },
     };
     let Admission { admitted, tally, format, encoding, declared } = admission;
     let answered = async {

@@ -12,17 +12,23 @@ const READ: &str = "GET, HEAD";
 /// The verb of a path that does something.
 const ACT: &str = "POST";
 
+/// A model, and one of its versions.
+const MODELS: [&str; 2] = ["/v2/models/{model}", "/v2/models/{model}/versions/{version}"];
+
 /// Adds every route to an application.
 pub(crate) fn configure(config: &mut ServiceConfig) {
+    // paths are tried in this order: the one that nearly every request has comes first
+    for model in MODELS {
+        config.service(act(&format!("{model}/infer"), infer::infer));
+    }
     config
         .service(read("/v2", server_metadata::metadata))
         .service(read("/v2/health/live", health::live))
         .service(read("/v2/health/ready", health::ready));
-    for model in ["/v2/models/{model}", "/v2/models/{model}/versions/{version}"] {
+    for model in MODELS {
         config
             .service(read(model, model_metadata::metadata))
-            .service(read(&format!("{model}/ready"), model_metadata::ready))
-            .service(act(&format!("{model}/infer"), infer::infer));
+            .service(read(&format!("{model}/ready"), model_metadata::ready));
     }
     for repository in ["/v2/repository", "/v2/repository/{repository}"] {
         config

@@ -81,7 +81,7 @@ macro_rules! put {
 }
 
 /// All keys, in the order of the documentation.
-pub(super) static KEYS: [Key; 27] = [
+pub(super) static KEYS: [Key; 28] = [
     key!("server.http", "INSULA_HTTP", ADDRESS, put!(value::address => http)),
     key!("server.grpc", "INSULA_GRPC", "\"-\"", refuse_grpc),
     key!("server.admin", "INSULA_ADMIN", ADDRESS, put!(value::address => admin)),
@@ -102,6 +102,12 @@ pub(super) static KEYS: [Key; 27] = [
         "INSULA_MEMORY",
         "a share such as \"75%\" or a size such as \"8GiB\"",
         put!(value::memory => memory)
+    ),
+    key!(
+        "server.max_queue_delay",
+        "INSULA_MAX_QUEUE_DELAY",
+        "a time such as \"2ms\", at most a day; 0ms never holds a request back",
+        put!(value::duration => max_queue_delay)
     ),
     key!("server.max_connections", "INSULA_MAX_CONNECTIONS", "a whole number from 1 to 1000000", |settings, text| {
         settings.max_connections = value::count(text, 1_000_000).ok_or(Wrong::Form)?;

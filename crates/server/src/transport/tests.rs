@@ -42,9 +42,14 @@ struct TestServer {
 
 impl TestServer {
     fn start(limit: usize) -> TestServer {
+        TestServer::with_head_timeout(limit, Duration::from_secs(60))
+    }
+
+    fn with_head_timeout(limit: usize, head: Duration) -> TestServer {
         let seen = Arc::new(Seen::default());
         let shared = seen.clone();
-        let workers = Workers::start("test-http", 1, LIMITS, move || make_service(shared.clone())).unwrap();
+        let limits = StreamLimits { head, ..LIMITS };
+        let workers = Workers::start("test-http", 1, limits, move || make_service(shared.clone(), head)).unwrap();
         let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0)), "http").unwrap();
         let listening = Listening::start("test-http", listener, limit, workers).unwrap();
         TestServer { listening: Some(listening), seen }
@@ -76,11 +81,11 @@ impl Drop for TestServer {
 type Handler =
     Box<dyn Service<Stream, Response = (), Error = String, Future = Pin<Box<dyn Future<Output = Result<(), String>>>>>>;
 
-fn make_service(seen: Arc<Seen>) -> MakeService<Handler> {
+fn make_service(seen: Arc<Seen>, head: Duration) -> MakeService<Handler> {
     Box::pin(async move {
         let http = HttpService::build()
             .h1_allow_half_closed(false)
-            .client_request_timeout(Duration::from_millis(300))
+            .client_request_timeout(head)
             .on_connect_ext(|stream: &Stream, data| {
                 data.insert(stream.connection().clone());
             })
@@ -263,7 +268,7 @@ fn a_caller_that_hangs_up_drops_its_request() {
 
 #[test]
 fn a_second_head_that_trickles_is_cut_off() {
-    let server = TestServer::start(10);
+    let server = TestServer::with_head_timeout(10, SECOND);
     let mut socket = server.connect();
     socket.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
     read_answer(&mut socket).unwrap();
@@ -273,7 +278,7 @@ fn a_second_head_that_trickles_is_cut_off() {
 
 #[test]
 fn a_first_head_that_trickles_is_answered_with_a_timeout() {
-    let server = TestServer::start(10);
+    let server = TestServer::with_head_timeout(10, SECOND);
     let mut socket = server.connect();
     socket.write_all(b"GET / HT").unwrap();
     let answer = read_answer(&mut socket).unwrap();

@@ -1,5 +1,5 @@
 //! Real servers on port 0, spoken to over raw sockets: what callers are promised, theme by theme.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should say where")]
+#![cfg(test)]
 
 mod admin_port;
 mod binary_tensors;

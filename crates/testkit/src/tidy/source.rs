@@ -20,7 +20,12 @@ const LONG_FILES: [&str; 0] = [];
 /// Folders whose files are tests, and may be called so by what stands in their path.
 fn is_test_path(path: &Path) -> bool {
     let shown = shown(path);
-    shown.contains("/tests/") || shown.ends_with("/tests.rs") || shown.contains("/testkit/") || shown.contains("/fuzz/")
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    shown.contains("/tests/")
+        || stem == "tests"
+        || stem.starts_with("test_")
+        || shown.contains("/testkit/")
+        || shown.contains("/fuzz/")
 }
 
 fn rust_files() -> Vec<std::path::PathBuf> {
@@ -60,7 +65,9 @@ pub fn unwraps() -> Vec<String> {
     let mut faults = Vec::new();
     for path in rust_files().iter().filter(|path| !is_test_path(path)) {
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        let production = text.split("#[cfg(test)]\nmod ").next().unwrap_or("");
+        let tests = ["#[cfg(test)]\nmod ", "#[cfg(test)]\npub fn "];
+        let end = tests.iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
+        let production = &text[..end];
         for (number, line) in production.lines().enumerate() {
             let code = line.split("//").next().unwrap_or("");
             if code.contains(".unwrap()") {

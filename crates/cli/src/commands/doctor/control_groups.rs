@@ -145,6 +145,9 @@ mod tests {
     }
 
     proptest! {
+        // Each case writes files.
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn no_text_in_these_files_makes_the_reader_panic(cgroup in "[0-9:a-z,/.\n]{0,60}", max in "[0-9a-z .-]{0,30}") {
             let (_folder, machine) = folder_with(&[

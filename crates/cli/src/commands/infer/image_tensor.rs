@@ -19,12 +19,15 @@ pub struct ImageTensor {
     pub dtype: DType,
     /// The whole shape.
     pub shape: Vec<usize>,
+    /// What the darkest and the lightest pixel became.
+    pub scale: Scale,
     /// The elements.
     pub bytes: Vec<u8>,
 }
 
 impl ImageTensor {
-    /// `image` as `input` wants it. Without a `scale`, 0:255 for integers and 0:1 for all others. Fails when size, channels or
+    /// `image` as `input` wants it. Without a `scale` one is chosen by the
+    /// input's type. Fails when size, channels or
     /// type do not fit, or when a scaled value does not fit the type.
     pub fn new(image: &Image, input: &TensorMetadata, scale: Option<Scale>) -> Result<ImageTensor, Failure> {
         let dtype = DType::from_name(&input.datatype).ok_or_else(|| {
@@ -40,8 +43,7 @@ impl ImageTensor {
             ))
             .hint("send a JSON request instead: it can hold any input")
         })?;
-        let is_real = matches!(dtype, DType::Fp16 | DType::Bf16 | DType::Fp32 | DType::Fp64);
-        let scale = scale.unwrap_or(if is_real { Scale::UNIT } else { Scale::BYTE });
+        let scale = scale.unwrap_or_else(|| default_scale(dtype));
         let layout = ImageLayout::find(&input.shape, image.height(), image.width())?;
         let samples = image.samples(layout.channels)?;
         let mut bytes = Vec::with_capacity(samples.len() * dtype.size().unwrap_or(1));
@@ -59,7 +61,15 @@ impl ImageTensor {
             samples.iter().try_for_each(|sample| write_sample(*sample))?;
         }
         let shape = layout.request_shape(image.height(), image.width());
-        Ok(ImageTensor { name: input.name.clone(), dtype, shape, bytes })
+        Ok(ImageTensor { name: input.name.clone(), dtype, shape, scale, bytes })
+    }
+}
+
+/// 0:1 for real numbers, 0:255 for whole ones.
+fn default_scale(dtype: DType) -> Scale {
+    match dtype {
+        DType::Fp16 | DType::Bf16 | DType::Fp32 | DType::Fp64 => Scale::UNIT,
+        _ => Scale::BYTE,
     }
 }
 

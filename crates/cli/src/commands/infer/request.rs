@@ -91,11 +91,18 @@ fn serialized(value: &impl Serialize) -> Result<String, Failure> {
 mod tests {
     use insula_core::DType;
 
+    use super::super::scale::Scale;
     use super::*;
 
     #[test]
     fn an_image_goes_behind_its_description() {
-        let tensor = ImageTensor { name: "image".into(), dtype: DType::Uint8, shape: vec![1, 1, 2], bytes: vec![7, 9] };
+        let tensor = ImageTensor {
+            name: "image".into(),
+            dtype: DType::Uint8,
+            shape: vec![1, 1, 2],
+            scale: Scale::BYTE,
+            bytes: vec![7, 9],
+        };
         let request = InferRequest::of_image(&tensor, &["digit".to_owned()]).unwrap();
         let description = br#"{"inputs":[{"name":"image","shape":[1,1,2],"datatype":"UINT8","parameters":{"binary_data_size":2}}],"outputs":[{"name":"digit"}]}"#;
         assert_eq!(request.body, [&description[..], &[7, 9]].concat());
