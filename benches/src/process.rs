@@ -1,6 +1,6 @@
 //! Processes under test: started, waited for until they say that they are ready, and ended when dropped.
 
-use std::io::{BufRead, BufReader, Error, ErrorKind, Result};
+use std::io::{BufRead, BufReader, Error, Result};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
@@ -16,14 +16,14 @@ impl Server {
     /// Starts `command` and reads its standard output up to the line from which `address` takes the address.
     pub fn start(mut command: Command, address: impl Fn(&str) -> Option<String>) -> Result<Server> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let stdout = child.stdout.take().ok_or_else(|| Error::new(ErrorKind::Other, "no standard output"))?;
+        let stdout = child.stdout.take().ok_or_else(|| Error::other("no standard output"))?;
         for line in BufReader::new(stdout).lines() {
             if let Some(address) = address(&line?) {
                 return Ok(Server { child, address });
             }
         }
         child.wait()?;
-        Err(Error::new(ErrorKind::Other, format!("{command:?} ended before it was ready")))
+        Err(Error::other(format!("{command:?} ended before it was ready")))
     }
 
     /// The bare server: this very program, started again with the argument `bare-server`.

@@ -111,6 +111,8 @@ impl WorkerBuilder {
 
     /// Called by the dying worker on its own loop: leaves an order and returns. What is queued waits on the shard.
     fn order_rebuild(self: Arc<Self>) {
+        // a wake-up that was meant for this worker goes to another one, or waits for the next
+        self.place.shard.retire(self.place.index);
         self.up.store(false, Ordering::SeqCst);
         self.metrics.set_up(false);
         self.services.metrics.count_rebuild(ActorKind::Worker);

@@ -1,5 +1,6 @@
 //! Requests through a whole house, in process: what goes in comes out, on the caller's loop and on the tenant's, alone and in
 //! batches that mix tenants.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use insula_api::RequestFormat;
 use insula_core::Code;

@@ -1,10 +1,13 @@
 //! What the fair queue promises, over random scenarios in virtual time: the fairness bound, work conservation, and that
 //! priorities, cancellations and riders do nothing to other tenants. The simulator checks the rules of every single batch.
 
+#[cfg(test)]
 #[path = "fair_queue_properties/bound.rs"]
 mod bound;
+#[cfg(test)]
 #[path = "fair_queue_properties/scenarios.rs"]
 mod scenarios;
+#[cfg(test)]
 #[path = "fair_queue_properties/simulator.rs"]
 mod simulator;
 
@@ -119,7 +122,7 @@ fn a_victim_beside_a_tenfold_aggressor_gets_all_it_asks_for() {
     assert!(worst <= 6 * MS, "a request of 1 ms took {worst} ns: more than itself and what was running");
 }
 
-/// Both always have work: to the nanosecond half each, and by weight three to one.
+/// Both always have work, one in requests four times as long: over seconds each gets its share to within two slices.
 #[test]
 fn two_backlogged_tenants_split_the_device_by_weight_whatever_their_requests_look_like() {
     for (weights, share) in

@@ -1,6 +1,7 @@
 //! The fair queue against its plain reference: over random histories both form the same batches, charge the same tags and
 //! drop the same entries. What differs between the two is heaps, stamps and counts, and that is what this tests.
 
+#[cfg(test)]
 #[path = "fair_queue_reference/reference.rs"]
 mod reference;
 
@@ -87,7 +88,7 @@ impl Both {
                     tenant: TenantSlot(tenant),
                     weight: Weight::new(self.weights[tenant as usize]),
                     plan: PlanKey(plan),
-                    rows: Rows::new(rows, 8).unwrap(),
+                    rows: Rows::new(rows, 8).expect("fewer than eight rows are drawn"),
                     priority,
                     arrived: Nanos(self.now),
                     unmixed,

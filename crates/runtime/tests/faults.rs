@@ -1,5 +1,6 @@
 //! Panics injected under load, in a decoder, the tenant's handler, the router, the fair queue, a worker and a kernel: only
 //! the guilty request fails, and whoever died is back within 100 ms.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

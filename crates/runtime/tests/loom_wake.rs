@@ -63,7 +63,11 @@ impl House {
     fn new(workers: usize, jobs: usize) -> Arc<House> {
         let settings = FairQueueSettings { slice: Duration::from_millis(5), max_queue_delay: Duration::ZERO };
         let parkers = (0..workers).map(|_| ThreadParker::default()).collect();
-        Arc::new(House { shard: Shard::new(settings, parkers).unwrap(), workers, unsettled: AtomicUsize::new(jobs) })
+        Arc::new(House {
+            shard: Shard::new(settings, parkers).expect("a shard has room for these workers"),
+            workers,
+            unsettled: AtomicUsize::new(jobs),
+        })
     }
 
     fn push(self: &Arc<Self>, tenant: u32, job: Job<Payload, u32>) {
@@ -71,7 +75,7 @@ impl House {
             tenant: TenantSlot(tenant),
             weight: Weight::ONE,
             plan: PlanKey(u64::from(tenant)),
-            rows: Rows::new(1, 1).unwrap(),
+            rows: Rows::new(1, 1).expect("one row fits"),
             priority: 0,
             arrived: Nanos(0),
             unmixed: false,
@@ -129,7 +133,7 @@ fn spawn(house: &Arc<House>, work: impl FnOnce(&Arc<House>) + Send + 'static) ->
 }
 
 fn join(threads: impl IntoIterator<Item = thread::JoinHandle<()>>) {
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
 }
 
 fn has_reply(handle: JobHandle<Payload, u32>) -> bool {

@@ -66,6 +66,9 @@ struct Flight {
     paid: BTreeMap<usize, f64>,
 }
 
+/// A request's place in its tenant's order: urgency, arrival, number.
+type Turn = (u32, u64, usize);
+
 pub struct Simulator<'a> {
     pub scenario: &'a Scenario,
     pub queue: FairQueue<usize>,
@@ -78,7 +81,7 @@ pub struct Simulator<'a> {
     dead: Vec<usize>,
     flights: Vec<Flight>,
     /// Requests that wait, by tenant and plan, in the order in which they must come up.
-    waiting: BTreeMap<(usize, usize), BinaryHeap<Reverse<(u32, u64, usize)>>>,
+    waiting: BTreeMap<(usize, usize), BinaryHeap<Reverse<Turn>>>,
 }
 
 impl<'a> Simulator<'a> {
@@ -142,8 +145,13 @@ impl<'a> Simulator<'a> {
             unmixed: false,
             item: number,
         });
-        let turn = Reverse((request.priority.wrapping_sub(1), request.arrives, number));
+        let turn = Reverse(self.turn(number));
         self.waiting.entry((request.tenant, request.plan)).or_default().push(turn);
+    }
+
+    fn turn(&self, number: usize) -> Turn {
+        let request = &self.scenario.requests[number];
+        (request.priority.wrapping_sub(1), request.arrives, number)
     }
 
     fn has_left(&self, request: usize) -> bool {
@@ -181,8 +189,8 @@ impl<'a> Simulator<'a> {
     fn take_off(&mut self, batch: Batch<usize>, before: &[Tag], virtual_before: Tag) {
         self.check_leader(&batch, before, virtual_before);
         let mut paid = BTreeMap::new();
-        for tenant in 0..self.accounts.len() {
-            let moved = self.finish(tenant).minus(before[tenant]);
+        for (tenant, before) in before.iter().enumerate() {
+            let moved = self.finish(tenant).minus(*before);
             let weight = Weight::new(self.scenario.weights[tenant]);
             let charged = batch.entries.iter().any(|entry| entry.tenant.0 as usize == tenant && !entry.free);
             assert!(charged || moved == Tag::ZERO, "tenant {tenant} was charged for nothing");
@@ -205,12 +213,12 @@ impl<'a> Simulator<'a> {
             assert!(before[leader] <= before[other], "tenant {leader} led before {other}");
         }
         assert_eq!(self.queue.virtual_time(), virtual_before.max(before[leader]), "V is not the leader's start tag");
-        let turn = |number: usize| {
-            let request = &self.scenario.requests[number];
-            (request.priority.wrapping_sub(1), request.arrives, number)
-        };
         let own = self.live().filter(|number| self.scenario.requests[*number].tenant == leader);
-        assert_eq!(own.map(turn).min(), Some(turn(batch.entries[0].item)), "the tenant's own order");
+        assert_eq!(
+            own.map(|number| self.turn(number)).min(),
+            Some(self.turn(batch.entries[0].item)),
+            "the tenant's own order"
+        );
     }
 
     /// Each tenant's entries come up in its own order; what has left is skipped.
