@@ -64,7 +64,9 @@ mod armed {
 mod armed {
     /// Nothing can be armed in this build.
     #[derive(Default)]
-    pub struct Faults;
+    pub struct Faults {
+        _nothing: (),
+    }
 
     impl Faults {
         /// Does nothing.
