@@ -31,7 +31,8 @@ impl fmt::Display for CorePlan {
         if let Some(quota) = self.host.quota {
             write!(f, ", {quota:.2} granted by the control group")?;
         }
-        write!(f, "; {} threads serve HTTP and float over them", self.http_workers)
+        let threads = if self.http_workers == 1 { "thread serves" } else { "threads serve" };
+        write!(f, "; {} {threads} HTTP, not pinned", self.http_workers)
     }
 }
 

@@ -37,6 +37,10 @@ pub(crate) mod reply;
 pub(crate) mod repository;
 pub(crate) mod routes;
 pub(crate) mod server_metadata;
+pub(crate) mod uploads;
+
+#[cfg(test)]
+mod tests;
 
 use expect::Expect;
 use front::Front;

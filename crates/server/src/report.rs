@@ -107,15 +107,12 @@ impl fmt::Display for StartReport {
             lines.iter().filter_map(|line| line.columns.get(column)).map(String::len).max().unwrap_or(0)
         };
         for line in &lines {
-            write!(f, "  {:<7}", line.what)?;
+            let mut text = format!("  {:<7}", line.what);
             for (index, column) in line.columns.iter().enumerate() {
-                let width = if index + 1 == line.columns.len() { 0 } else { width(index) };
-                write!(f, " {column:<width$} ")?;
+                text.push_str(&format!(" {column:<width$} ", width = width(index)));
             }
-            match line.reason {
-                Some(reason) => writeln!(f, "{reason}")?,
-                None => writeln!(f)?,
-            }
+            text.extend(line.reason.map(insula_core::Error::message));
+            writeln!(f, "{}", text.trim_end())?;
         }
         for fault in &self.folder.faults {
             writeln!(f, "  left out: {fault}")?;

@@ -10,13 +10,10 @@ use insula_core::{Clock, Error, Nanos, Refusal, Result};
 use insula_runtime::directory::Directory;
 use insula_runtime::runtime::{Health, Runtime};
 use insula_telemetry::{AccessLog, Metrics};
-use tokio::sync::Semaphore;
 
 use crate::http::failed_keys::FailedKeys;
+use crate::http::uploads::Uploads;
 use crate::settings::RequestLimits;
-
-/// Bodies of loads that are held at once: each may be hundreds of MiB, outside of any tenant's memory.
-const UPLOADS: usize = 2;
 
 /// How long callers should wait while the server starts.
 const START_RETRY: Duration = Duration::from_secs(1);
@@ -51,7 +48,7 @@ pub(crate) struct StateParts {
 pub(crate) struct ServerState {
     parts: StateParts,
     failed_keys: FailedKeys,
-    uploads: Semaphore,
+    uploads: Uploads,
     phase: AtomicU8,
     directory: OnceLock<Arc<Directory>>,
     runtime: RwLock<Option<Runtime>>,
@@ -63,7 +60,7 @@ impl ServerState {
         Arc::new(ServerState {
             parts,
             failed_keys: FailedKeys::default(),
-            uploads: Semaphore::new(UPLOADS),
+            uploads: Uploads::new(),
             phase: AtomicU8::new(Phase::Starting as u8),
             directory: OnceLock::new(),
             runtime: RwLock::new(None),
@@ -100,8 +97,8 @@ impl ServerState {
         &self.failed_keys
     }
 
-    /// Places for bodies of loads.
-    pub(crate) fn uploads(&self) -> &Semaphore {
+    /// The loads of models that are going on.
+    pub(crate) fn uploads(&self) -> &Uploads {
         &self.uploads
     }
 

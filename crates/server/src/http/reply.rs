@@ -14,7 +14,7 @@ use bytes::{Bytes, BytesMut};
 use insula_core::codec::ENCODE_STEP_BYTES;
 use insula_core::{Error, Outcome, Result};
 use insula_runtime::reply::{Reply, Timings};
-use insula_telemetry::PendingRequest;
+use insula_telemetry::{PendingRequest, WAY};
 
 use super::context::RequestContext;
 use super::failure::Failure;
@@ -38,6 +38,7 @@ pub(crate) fn answer(
     context: Rc<RequestContext>,
 ) -> std::result::Result<HttpResponse, Failure> {
     let timings = reply.timings();
+    let encoding = tracing::info_span!(target: WAY, "encode").entered();
     let begun = reply.head().and_then(|head| begin(&mut reply, head.length).map(|begun| (head, begun)));
     let (head, begun) = match begun {
         Ok(begun) => begun,
@@ -46,6 +47,7 @@ pub(crate) fn answer(
             return Err(error.into());
         }
     };
+    drop(encoding);
     let body = match begun {
         Begun::Whole(bytes) => {
             tally.finish(Outcome::Success);

@@ -1,8 +1,6 @@
 //! The model repository extension: the index of a tenant's models, loading one (with files in the request or from where it
 //! came) and unloading it. Each tenant sees and changes only its own. Loading itself is the runtime's.
 
-use std::time::Duration;
-
 use actix_http::HttpMessage;
 use actix_http::header::{CONTENT_ENCODING, HeaderMap};
 use actix_web::web::Payload;
@@ -11,7 +9,7 @@ use insula_api::wire::{
     RepositoryIndexEntry, RepositoryIndexRequest, RepositoryLoad, RepositoryState, RepositoryUnload,
     SMALL_DOCUMENT_BYTES, small_document,
 };
-use insula_core::{Code, Error, Refusal};
+use insula_core::{Code, Error};
 use insula_runtime::tenant::TenantHandle;
 use insula_runtime::tenant::models::ModelState;
 
@@ -22,9 +20,6 @@ use super::failure::Failure;
 use super::json;
 use super::key::authenticate;
 use super::path::decode;
-
-/// How long a load waits for the bodies of others to be done with.
-const UPLOAD_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A list of the tenant's models with their states.
 pub(crate) async fn index(request: HttpRequest, payload: Payload, context: InWork) -> Result<HttpResponse, Failure> {
@@ -39,6 +34,7 @@ pub(crate) async fn index(request: HttpRequest, payload: Payload, context: InWor
 pub(crate) async fn load(request: HttpRequest, payload: Payload, context: InWork) -> Result<HttpResponse, Failure> {
     let tenant = caller(&request, &context).await?;
     let model = named(&request, &context);
+    let _loading = context.state().uploads().begin(tenant.id())?;
     let load = upload(&request, payload, &context).await?;
     let path =
         |file: insula_api::wire::RepositoryFile| (format!("file:{}/{}", file.version, file.name), file.bytes.into());
@@ -86,28 +82,15 @@ async fn small_body(request: &HttpRequest, payload: Payload, context: &RequestCo
     gather(request.headers(), payload, context, SMALL_DOCUMENT_BYTES as u64, "this document may have").await
 }
 
-/// Reads a load's body and takes it apart. Few are held at once, since each may be large and belongs to no tenant's memory;
-/// taking a large one apart happens off the thread that serves other requests.
+/// Reads a load's body and takes it apart, which for a large one happens off the thread that serves other requests.
 async fn upload(request: &HttpRequest, payload: Payload, context: &RequestContext) -> Result<RepositoryLoad, Failure> {
     let state = context.state();
-    let waiting = tokio::time::timeout(UPLOAD_PATIENCE, state.uploads().acquire());
-    let Ok(Ok(_place)) = waiting.await else { return Err(uploads_taken().into()) };
+    let _turn = state.uploads().turn().await?;
     let limit = state.limits().load_bytes;
     let body = gather(request.headers(), payload, context, limit, "a load may have (requests.load_bytes)").await?;
     let parsed = tokio::task::spawn_blocking(move || RepositoryLoad::parse(&body)).await;
     let parsed = parsed.map_err(|error| Error::internal("the load could not be read", error.to_string()))?;
     Ok(parsed?)
-}
-
-fn uploads_taken() -> Error {
-    let refusal = Refusal {
-        limit: "uploads",
-        value: 0.0,
-        used: 0.0,
-        window: Duration::ZERO,
-        retry_after: Duration::from_secs(5),
-    };
-    Error::unavailable("others are sending models: try again", refusal)
 }
 
 /// The whole body, if it has at most `limit` bytes; `what` says in the refusal what may have so many.
@@ -128,7 +111,8 @@ async fn gather(
     if let Some(length) = declared.filter(|length| *length > limit) {
         return Err(too_large(length).into());
     }
-    let mut body = Vec::new();
+    let announced = declared.and_then(|length| usize::try_from(length).ok());
+    let mut body = Vec::with_capacity(announced.unwrap_or_default());
     let mut incoming = IncomingBody::begin(payload, context, None);
     while let Some(chunk) = incoming.next().await? {
         let length = (body.len() + chunk.len()) as u64;

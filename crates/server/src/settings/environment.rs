@@ -12,7 +12,7 @@ use super::key::{self, Given, KEYS};
 const CONFIG: &str = "INSULA_CONFIG";
 
 /// Variables that other parts of insula read.
-const OTHERS: [&str; 4] = ["INSULA_ADMIN_TOKEN", "INSULA_TOPOLOGY", "INSULA_URL", "INSULA_KEY"];
+const OTHERS: [&str; 4] = ["INSULA_ADMIN_TOKEN", "INSULA_TOPOLOGY", "INSULA_SERVER", "INSULA_KEY"];
 
 /// How many letters a variable may be away from a known one to be taken for a slip.
 const SLIP: usize = 2;

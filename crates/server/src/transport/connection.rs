@@ -34,6 +34,8 @@ pub(crate) enum ReadMode {
     Turn(usize),
     /// Leave everything in the kernel until the state changes.
     Hold,
+    /// Read what is there; if nothing is, act as if the other side had closed.
+    EndIfQuiet,
     /// Act as if the other side had closed.
     End,
 }
@@ -48,6 +50,7 @@ pub(crate) struct Connection {
     answered: AtomicU64,
     unread: AtomicBool,
     ending: AtomicBool,
+    cut: AtomicBool,
     reader: AtomicWaker,
 }
 
@@ -62,6 +65,7 @@ impl Connection {
             answered: AtomicU64::new(0),
             unread: AtomicBool::new(false),
             ending: AtomicBool::new(false),
+            cut: AtomicBool::new(false),
             reader: AtomicWaker::new(),
         }
     }
@@ -94,10 +98,9 @@ impl Connection {
     /// What a read may do now.
     pub(crate) fn read_mode(&self) -> ReadMode {
         let phase = self.phase.load(Ordering::Relaxed);
-        if phase == AWAITING && self.ending.load(Ordering::Relaxed) {
-            return ReadMode::End;
-        }
         match phase {
+            AWAITING if self.cut.load(Ordering::Relaxed) => ReadMode::End,
+            AWAITING if self.ending.load(Ordering::Relaxed) => ReadMode::EndIfQuiet,
             AWAITING => ReadMode::Turn(HEAD_TURN_BYTES),
             READING => ReadMode::Turn(BODY_TURN_BYTES),
             _ if self.ahead.load(Ordering::Relaxed) >= AHEAD_BYTES => ReadMode::Hold,
@@ -128,8 +131,9 @@ impl Connection {
         if awaiting && !also_fresh && (self.answered() == 0 || self.has_unread()) {
             return false;
         }
-        self.ending.store(true, Ordering::Relaxed);
-        self.reader.wake();
+        if !self.ending.swap(true, Ordering::Relaxed) {
+            self.reader.wake();
+        }
         true
     }
 
@@ -180,7 +184,7 @@ impl Drop for RequestInWork {
         let sent_ahead = connection.ahead.load(Ordering::Relaxed) > 0;
         connection.unread.store(body_left || sent_ahead, Ordering::Relaxed);
         if body_left {
-            connection.ending.store(true, Ordering::Relaxed);
+            connection.cut.store(true, Ordering::Relaxed);
         }
         connection.answered.fetch_add(1, Ordering::Relaxed);
         connection.enter(AWAITING);
@@ -241,11 +245,11 @@ mod tests {
         assert!(quiet.end(false));
         assert!(!fresh.end(false));
         assert!(busy.end(false));
-        assert_eq!(quiet.read_mode(), ReadMode::End);
+        assert_eq!(quiet.read_mode(), ReadMode::EndIfQuiet);
         assert_eq!(busy.read_mode(), ReadMode::Turn(AHEAD_BYTES));
         drop(request);
-        assert_eq!(busy.read_mode(), ReadMode::End);
+        assert_eq!(busy.read_mode(), ReadMode::EndIfQuiet);
         assert!(fresh.end(true));
-        assert_eq!(fresh.read_mode(), ReadMode::End);
+        assert_eq!(fresh.read_mode(), ReadMode::EndIfQuiet);
     }
 }

@@ -17,6 +17,9 @@ use super::connection::{Connection, ReadMode};
 use super::linger::{Farewell, Lingering};
 use super::registry::Registered;
 
+/// How long nothing must have come for a connection to count as quiet.
+const QUIET: Duration = Duration::from_millis(5);
+
 /// How long a connection may keep others waiting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamLimits {
@@ -39,6 +42,7 @@ pub(crate) struct Stream {
     turn: usize,
     head: Timer,
     stall: Timer,
+    quiet: Timer,
     slow_answer: Option<SlowAnswer>,
     closed_by_caller: bool,
     aborted: bool,
@@ -93,6 +97,7 @@ impl Stream {
             turn: 0,
             head: Timer::default(),
             stall: Timer::default(),
+            quiet: Timer::default(),
             slow_answer: None,
             closed_by_caller: false,
             aborted: false,
@@ -133,6 +138,13 @@ impl Stream {
         polled
     }
 
+    /// Whether nothing has come for a moment. A single look is not enough: what the kernel has is known to us only after
+    /// the event loop has asked it, and what was just read may be a whole request that nobody has looked at yet.
+    fn is_quiet(&mut self, cx: &mut Context<'_>) -> bool {
+        self.quiet.arm(|| Instant::now() + QUIET);
+        self.quiet.has_elapsed(cx)
+    }
+
     /// Called when the socket takes no more: pending, or an error once the caller has had its time.
     fn stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let number = self.connection.answered();
@@ -157,26 +169,30 @@ impl AsyncRead for Stream {
         if self.head_is_late(cx) {
             return Poll::Ready(Ok(()));
         }
-        let allowed = match self.connection.read_mode() {
-            ReadMode::End => return Poll::Ready(Ok(())),
-            ReadMode::Turn(bytes) => bytes,
-            ReadMode::Hold => 0,
-        };
-        if allowed > 0 && self.turn >= allowed {
+        let mode = self.connection.read_mode();
+        if mode == ReadMode::End {
+            return Poll::Ready(Ok(()));
+        }
+        if let ReadMode::Turn(bytes) = mode
+            && self.turn >= bytes
+        {
             self.turn = 0;
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if allowed > 0 {
+        if mode != ReadMode::Hold {
             let polled = self.read_socket(cx, buf);
             if polled.is_ready() {
+                self.quiet.disarm();
                 return polled;
             }
         }
         self.connection.register_reader(cx.waker());
+        // asked again: what changed while the waker was being left would wake nobody
         match self.connection.read_mode() {
             ReadMode::End => Poll::Ready(Ok(())),
-            _ => Poll::Pending,
+            ReadMode::EndIfQuiet if self.is_quiet(cx) => Poll::Ready(Ok(())),
+            ReadMode::EndIfQuiet | ReadMode::Turn(_) | ReadMode::Hold => Poll::Pending,
         }
     }
 }

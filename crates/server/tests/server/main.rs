@@ -1,6 +1,7 @@
 //! Real servers on port 0, spoken to over raw sockets: what callers are promised, theme by theme.
 #![cfg(test)]
 
+mod access_log;
 mod admin_port;
 mod binary_tensors;
 mod cancellation;

@@ -172,6 +172,14 @@ impl Connection {
         self.buffer.is_empty() && self.more() == Err(ErrorKind::UnexpectedEof)
     }
 
+    /// Whether no byte of an answer has come yet.
+    pub fn has_nothing_to_read(&mut self) -> bool {
+        self.socket.set_nonblocking(true).unwrap();
+        let nothing = self.buffer.is_empty() && self.more() == Err(ErrorKind::WouldBlock);
+        self.socket.set_nonblocking(false).unwrap();
+        nothing
+    }
+
     /// Ends this side and leaves the other open.
     pub fn end_sending(&mut self) {
         self.socket.shutdown(Shutdown::Write).unwrap();
