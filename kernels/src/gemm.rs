@@ -1,4 +1,4 @@
-//! Matrix products C[M,N] = activation(A[M,K] B[K,N] + bias + residual) with halves or floats stored and floats summed.
+//! Matrix products `C[M,N] = activation(A[M,K] B[K,N] + bias + residual)` with halves or floats stored and floats summed.
 //! The sum of an output runs from its bias over k = 0, 1, ..., K-1 in one chain, whatever M and however the work is cut:
 //! a row gives the same bits alone and in any batch. Convolutions and dense layers call it.
 //!

@@ -1,6 +1,6 @@
 //! The house itself: one actor a tenant with its own loop and memory domain, one router that places models on shards,
 //! pinned workers that pull batches from fair queues. It knows no format and no protocol: bodies reach it as bytes and a
-//! decoder, answers leave it as outputs and an encoder. Server and embedders call [`Runtime`] and [`TenantHandle`].
+//! decoder, answers leave it as outputs and an encoder. Server and embedders call [`runtime::Runtime`] and [`tenant::TenantHandle`].
 #![forbid(unsafe_code)]
 
 #[cfg(not(loom))]

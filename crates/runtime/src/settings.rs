@@ -13,7 +13,7 @@ use insula_telemetry::metrics::Metrics;
 
 use crate::fair_queue::{FairQueueSettings, constants};
 
-/// Settings of one [`crate::Runtime`].
+/// Settings of one [`crate::runtime::Runtime`].
 #[derive(Debug, Clone)]
 pub struct RuntimeSettings {
     /// The shared catalog of models.
