@@ -1,7 +1,7 @@
 //! Processes under test: started, waited for until they say that they are ready, and ended when dropped.
 
 use std::io::{BufRead, BufReader, Error, Result};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// A server in a process of its own.
@@ -39,10 +39,11 @@ impl Server {
         let binary = std::env::var_os("INSULA_BINARY").map_or(root.join("target/release/insula"), PathBuf::from);
         let mut command = Command::new(&binary);
         let state = std::env::temp_dir().join(format!("insula-bench-{}", std::process::id()));
+        let tenants = unlimited_tenant(&root, &state)?;
         command
             .args(["serve", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"])
             .arg("--tenants")
-            .arg(root.join("examples/test/tenants"))
+            .arg(tenants)
             .arg("--models")
             .arg(root.join("examples/test/models"))
             .arg("--state")
@@ -63,6 +64,21 @@ impl Drop for Server {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The test tenant without its request rate, which a benchmark of the server itself would run into.
+fn unlimited_tenant(root: &Path, state: &Path) -> Result<PathBuf> {
+    let document = std::fs::read_to_string(root.join("examples/test/tenants/load.toml"))?;
+    let raised = document.lines().map(|line| match line.split_once(" = ").map(|(key, _)| key) {
+        Some("requests_per_second") => "requests_per_second = 10000000.0".to_string(),
+        Some("burst") => "burst = 1000000".to_string(),
+        _ => line.to_string(),
+    });
+    let text = raised.collect::<Vec<_>>().join("\n");
+    let folder = state.join("tenants");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::write(folder.join("load.toml"), text)?;
+    Ok(folder)
 }
 
 /// The root of the checkout.

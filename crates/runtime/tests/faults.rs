@@ -101,6 +101,7 @@ async fn strike(point: FaultPoint, large: bool) -> (usize, Duration) {
     // four times as many answers as callers: each caller has come through since
     load.more_good(64).await;
     let stood = struck.elapsed();
+    eprintln!("{point:?}: every caller was answered again {stood:?} after the strike was armed");
     let (good, bad) = load.end().await;
     assert!(good > 264);
     for tenant in &tenants {
