@@ -98,12 +98,19 @@ async fn strike(point: FaultPoint, large: bool) -> (usize, Duration) {
     load.more_good(200).await;
     house.runtime.faults().arm(point, 1);
     let struck = Instant::now();
-    // four times as many answers as callers: each caller has come through since
-    load.more_good(64).await;
+    // more answers than can have been under way when it was armed: the fault has struck by then
+    load.more_good(40).await;
+    for tenant in &tenants {
+        // the one request that the fault may take is another's, or is asked again
+        if call(tenant, large, 0.5).await.is_err() {
+            call(tenant, large, 0.5).await.unwrap();
+        }
+    }
     let stood = struck.elapsed();
-    eprintln!("{point:?}: every caller was answered again {stood:?} after the strike was armed");
+    eprintln!("{point:?}: both tenants answered within {stood:?} of the strike");
+    load.more_good(64).await;
     let (good, bad) = load.end().await;
-    assert!(good > 264);
+    assert!(good > 300);
     for tenant in &tenants {
         infer(tenant, "identity_fp32", 1, 1.0).await.unwrap();
         assert_eq!((tenant.inflight(), tenant.queued()), (0, 0));
