@@ -27,7 +27,7 @@ impl TenantCore {
 
     /// Picks a shard for a decoded job and pushes it there. A job that cannot be queued is answered with the reason.
     pub(super) fn queue(&self, mut job: RequestJob) {
-        let _span = tracing::debug_span!(target: "insula::way", "route").entered();
+        let _span = tracing::info_span!(target: insula_telemetry::WAY, "route").entered();
         let prepared = job.with_payload(|payload| self.prepare(payload));
         match prepared {
             None => {}

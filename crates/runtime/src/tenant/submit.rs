@@ -49,10 +49,10 @@ impl Admitted {
         let mut waiter = Waiter { core: &core, handle, deadline_note, timeline };
         if cheap {
             waiter.timeline.deadline = decode_here(&core, job).unwrap_or(timeline.deadline);
-            let span = tracing::debug_span!(target: "insula::way", "queue and run");
+            let span = tracing::info_span!(target: insula_telemetry::WAY, "queue and run");
             waiter.answer().instrument(span).await
         } else {
-            let span = tracing::debug_span!(target: "insula::way", "decode, queue and run");
+            let span = tracing::info_span!(target: insula_telemetry::WAY, "decode, queue and run");
             waiter.through_tenant(job).instrument(span).await
         }
     }
@@ -61,7 +61,7 @@ impl Admitted {
 /// Decodes and queues on the caller's loop; says by when the request wants its answer.
 fn decode_here(core: &TenantCore, mut job: RequestJob) -> Option<Nanos> {
     let decoded = {
-        let _span = tracing::debug_span!(target: "insula::way", "decode").entered();
+        let _span = tracing::info_span!(target: insula_telemetry::WAY, "decode").entered();
         loop {
             match core.decode_step(&mut job)? {
                 Ok(false) => {}
