@@ -23,7 +23,7 @@ impl RequestFormat {
     /// body if it is known (pass `None` for a packed one). Fails with [`Code::InvalidArgument`] naming the header.
     ///
     /// A body with the length header is binary whatever its type is called; one without is JSON, unless it says that it is
-    /// a form.
+    /// a multipart form.
     pub fn from_headers(
         content_type: Option<&str>,
         inference_header_content_length: Option<&str>,
