@@ -78,17 +78,22 @@ impl<E: Element> Typed<'_, E> {
             sums.copy_from_slice(&bias[channels.clone()]);
         }
         let window = &self.window;
-        for ky in window.inside(0, pixel.y) {
-            let y = window.position(0, pixel.y, ky);
-            for kx in window.inside(1, pixel.x) {
-                let x = window.position(1, pixel.x, kx);
-                let at = ((pixel.image * window.input[0] + y) * window.input[1] + x) * self.channels + channels.start;
-                let mut buffer = [0.0; BLOCK];
-                let wide = E::read(isa, &self.input[at..at + sums.len()], &mut buffer);
-                let at = (ky * window.kernel[1] + kx) * self.channels + channels.start;
-                let weights = &self.weights[at..at + sums.len()];
-                for ((sum, x), weight) in sums.iter_mut().zip(wide).zip(weights) {
-                    *sum = isa.mul_add(*x, *weight, *sum);
+        let inside: [Range<usize>; 3] = std::array::from_fn(|axis| window.inside(axis, pixel.at[axis]));
+        for kz in inside[0].clone() {
+            for ky in inside[1].clone() {
+                let (z, y) = (window.position(0, pixel.at[0], kz), window.position(1, pixel.at[1], ky));
+                let line = window.input_pixel(pixel.image, [z, y, 0]);
+                for kx in inside[2].clone() {
+                    let x = window.position(2, pixel.at[2], kx);
+                    let at = (line + x) * self.channels + channels.start;
+                    let mut buffer = [0.0; BLOCK];
+                    let wide = E::read(isa, &self.input[at..at + sums.len()], &mut buffer);
+                    let tap = (kz * window.kernel[1] + ky) * window.kernel[2] + kx;
+                    let at = tap * self.channels + channels.start;
+                    let weights = &self.weights[at..at + sums.len()];
+                    for ((sum, x), weight) in sums.iter_mut().zip(wide).zip(weights) {
+                        *sum = isa.mul_add(*x, *weight, *sum);
+                    }
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::gemm::RowSource;
 use crate::isa::{Instructions, Isa, Kernel};
 use crate::window::Pixel;
 
-/// The rows of one group: row `r` is output pixel `r`, column `(ky * kernel width + kx) * group channels + c` its input.
+/// The rows of one group: row `r` is output pixel `r`, column `tap * group channels + c` its input.
 pub(super) struct Im2col<'a> {
     pub isa: Isa,
     pub shape: ConvShape,
@@ -57,18 +57,20 @@ impl<E: Element> Unfold<'_, E> {
     #[inline(always)]
     fn unfold<I: Instructions>(&mut self, isa: I, pixel: Pixel, at: usize) {
         let window = self.shape.window;
-        let kernel_row = window.kernel[1] * self.shape.group_channels();
-        let (inside_y, inside_x) = (window.inside(0, pixel.y), window.inside(1, pixel.x));
+        let kernel_row = window.kernel[2] * self.shape.group_channels();
+        let [inside_z, inside_y, inside_x]: [Range<usize>; 3] =
+            std::array::from_fn(|axis| window.inside(axis, pixel.at[axis]));
         let mut k = self.depth.start;
         while k < self.depth.end {
-            let ky = k / kernel_row;
-            let part = k % kernel_row..(self.depth.end - ky * kernel_row).min(kernel_row);
+            let line = k / kernel_row;
+            let part = k % kernel_row..(self.depth.end - line * kernel_row).min(kernel_row);
             let to = at + (k - self.depth.start);
             k += part.len();
-            if inside_y.contains(&ky) {
-                let y = window.position(0, pixel.y, ky);
-                let line = (pixel.image * window.input[0] + y) * window.input[1];
-                self.unfold_line(isa, line, pixel.x, inside_x.clone(), part, to);
+            let (kz, ky) = (line / window.kernel[1], line % window.kernel[1]);
+            if inside_z.contains(&kz) && inside_y.contains(&ky) {
+                let (z, y) = (window.position(0, pixel.at[0], kz), window.position(1, pixel.at[1], ky));
+                let line = window.input_pixel(pixel.image, [z, y, 0]);
+                self.unfold_line(isa, line, pixel.at[2], inside_x.clone(), part, to);
             } else {
                 self.to[to..to + part.len()].fill(0.0);
             }
@@ -88,12 +90,12 @@ impl<E: Element> Unfold<'_, E> {
     ) {
         let (window, channels) = (self.shape.window, self.shape.group_channels());
         // Taps next to each other are one run of memory where nothing lies between their channels.
-        let joined = window.dilations[1] == 1 && self.shape.groups == 1;
+        let joined = window.dilations[2] == 1 && self.shape.groups == 1;
         let mut k = part.start;
         while k < part.end {
             let kx = k / channels;
             let taps = if !inside.contains(&kx) {
-                if kx < inside.start { kx..inside.start } else { kx..window.kernel[1] }
+                if kx < inside.start { kx..inside.start } else { kx..window.kernel[2] }
             } else if joined {
                 kx..inside.end
             } else {
@@ -102,7 +104,7 @@ impl<E: Element> Unfold<'_, E> {
             let end = (taps.end * channels).min(part.end);
             let to = &mut self.to[to + (k - part.start)..to + (end - part.start)];
             if inside.contains(&kx) {
-                let pixel = line + window.position(1, x, kx);
+                let pixel = line + window.position(2, x, kx);
                 let from = pixel * self.shape.channels + self.first_channel + (k - kx * channels);
                 E::widen(isa, &self.input[from..from + to.len()], to);
             } else {

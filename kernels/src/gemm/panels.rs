@@ -81,16 +81,95 @@ impl<E: Element> Kernel for Pack<'_, E> {
 
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) {
-        let (panels, _) = self.to.as_chunks_mut::<PANEL_COLUMNS>();
-        for (row, to) in panels.iter_mut().enumerate() {
-            let (panel, k) = (row / self.depth, row % self.depth);
+        let Pack { from, depth, columns, to } = self;
+        for (panel, to) in to.chunks_exact_mut((depth * PANEL_COLUMNS).max(1)).enumerate() {
             let first = panel * PANEL_COLUMNS;
-            let columns = (self.columns - first).min(PANEL_COLUMNS);
-            let from = k * self.columns + first;
-            E::widen(isa, &self.from[from..from + columns], &mut to[..columns]);
-            to[columns..].fill(0.0);
+            let width = (columns - first).min(PANEL_COLUMNS);
+            let (rows, _) = to.as_chunks_mut::<PANEL_COLUMNS>();
+            for (k, to) in rows.iter_mut().enumerate() {
+                let from = &from[k * columns + first..][..width];
+                match <&[E; PANEL_COLUMNS]>::try_from(from) {
+                    Ok(whole) => E::widen(isa, whole, to),
+                    Err(_) => {
+                        E::widen(isa, from, &mut to[..width]);
+                        to[width..].fill(0.0);
+                    }
+                }
+            }
         }
     }
+}
+
+/// Packs a B whose columns lie in memory one after the other, `columns` of `depth` elements, into `to`, which has
+/// [`panels_len`] floats.
+///
+/// # Panics
+///
+/// When the parts do not fit together: a defect of the caller.
+pub fn pack_transposed_panels(isa: Isa, from: Floats<'_>, (depth, columns): (usize, usize), to: &mut [f32]) {
+    assert!(from.len() == depth * columns && to.len() == panels_len(depth, columns), "a B of {depth} x {columns}");
+    match from {
+        Floats::F16(from) => isa.run(PackTransposed { from, depth, to }),
+        Floats::F32(from) => isa.run(PackTransposed { from, depth, to }),
+    }
+}
+
+struct PackTransposed<'a, E> {
+    from: &'a [E],
+    depth: usize,
+    to: &'a mut [f32],
+}
+
+/// Elements of a column that are moved at a time.
+const RUN: usize = 8;
+
+impl<E: Element> Kernel for PackTransposed<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<I: Instructions>(self, isa: I) {
+        let PackTransposed { from, depth, to } = self;
+        let panel = (depth * PANEL_COLUMNS).max(1);
+        for (from, to) in from.chunks(panel).zip(to.chunks_exact_mut(panel)) {
+            for (first, to) in (0..depth).step_by(RUN).zip(to.chunks_mut(RUN * PANEL_COLUMNS)) {
+                let length = RUN.min(depth - first);
+                let mut columns = [[0.0; RUN]; PANEL_COLUMNS];
+                for (column, from) in columns.iter_mut().zip(from.chunks_exact(depth)) {
+                    E::widen(isa, &from[first..first + length], &mut column[..length]);
+                }
+                for (k, to) in to.as_chunks_mut::<PANEL_COLUMNS>().0.iter_mut().enumerate() {
+                    *to = std::array::from_fn(|column| columns[column][k]);
+                }
+            }
+        }
+    }
+}
+
+/// Several Bs, one behind the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PanelList<'a> {
+    /// Packed at load.
+    Packed(&'a [PackedWeights]),
+    /// Packed by [`fill_panels`] during a run.
+    Floats(&'a [f32]),
+}
+
+impl<'a> PanelList<'a> {
+    /// B number `index`, `depth` by `columns`, in front of which lie Bs of `before` floats.
+    pub(crate) fn panels(self, index: usize, before: usize, depth: usize, columns: usize) -> Panels<'a> {
+        match self {
+            PanelList::Packed(weights) => weights[index].panels(),
+            PanelList::Floats(values) => {
+                let values = &values[before..before + panels_len(depth, columns)];
+                Panels::new(depth, columns, Floats::F32(values))
+            }
+        }
+    }
+}
+
+/// Packs a B whose element (k, n) is `value(k, n)` into `to`, which has [`panels_len`] floats.
+pub(crate) fn fill_panels(depth: usize, columns: usize, to: &mut [f32], value: impl Fn(usize, usize) -> f32) {
+    fill(depth, columns, to, 0.0, value);
 }
 
 fn fill<T: Copy>(depth: usize, columns: usize, to: &mut [T], zero: T, value: impl Fn(usize, usize) -> T) {

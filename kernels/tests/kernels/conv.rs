@@ -1,7 +1,7 @@
 //! Convolutions against the definition, in halves against floats, and pixels against themselves in other batches.
 
 use half::f16;
-use insula_kernels::conv::{Conv, ConvShape, ConvWeights, conv_scratch_bytes};
+use insula_kernels::conv::{Conv, ConvFilters, ConvShape, ConvWeights, conv_filter_floats, conv_scratch_bytes};
 use insula_kernels::gemm::Storage;
 use insula_kernels::{Activation, Floats, FloatsMut, Isa, Window};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ impl Case {
     fn new(images: usize, window: Window, channels: usize, filters: usize, groups: usize) -> Case {
         let shape = ConvShape { window, channels, filters, groups };
         let seed = (channels * 13 + filters * 5 + groups) as u64;
-        let pixels = images * window.input[0] * window.input[1];
+        let pixels = images * window.input.iter().product::<usize>();
         Case {
             shape,
             images,
@@ -45,8 +45,13 @@ impl Case {
 
     fn run(&self, isa: Isa, rows: std::ops::Range<usize>) -> Vec<f32> {
         let weights = ConvWeights::pack(&self.shape, Storage::F16, Floats::F32(&self.weights));
-        let conv =
-            Conv { isa, shape: self.shape, weights: &weights, bias: Some(&self.bias), activation: Activation::None };
+        let conv = Conv {
+            isa,
+            shape: self.shape,
+            weights: weights.filters(),
+            bias: Some(&self.bias),
+            activation: Activation::None,
+        };
         let mut out = vec![7.0; self.residual.len()];
         let mut scratch = scratch(conv_scratch_bytes(&self.shape, self.rows()));
         let (input, residual) = (Floats::F32(&self.input), Some(Floats::F32(&self.residual)));
@@ -54,11 +59,28 @@ impl Case {
         out
     }
 
+    /// With weights that become known during the run.
+    fn run_packing(&self, isa: Isa) -> Vec<f32> {
+        let mut packed = vec![f32::NAN; conv_filter_floats(&self.shape)];
+        let weights = ConvFilters::pack(&self.shape, Floats::F32(&self.weights), &mut packed);
+        let conv = Conv { isa, shape: self.shape, weights, bias: Some(&self.bias), activation: Activation::None };
+        let mut out = vec![7.0; self.residual.len()];
+        let mut scratch = scratch(conv_scratch_bytes(&self.shape, self.rows()));
+        let (input, residual) = (Floats::F32(&self.input), Some(Floats::F32(&self.residual)));
+        conv.run(0..self.rows(), input, residual, FloatsMut::F32(&mut out), bytemuck::cast_slice_mut(&mut scratch));
+        out
+    }
+
     fn run_halves(&self, isa: Isa) -> Vec<f16> {
         let (input, residual, kernel) = (halves(&self.input), halves(&self.residual), halves(&self.weights));
         let weights = ConvWeights::pack(&self.shape, Storage::F16, Floats::F16(&kernel));
-        let conv =
-            Conv { isa, shape: self.shape, weights: &weights, bias: Some(&self.bias), activation: Activation::None };
+        let conv = Conv {
+            isa,
+            shape: self.shape,
+            weights: weights.filters(),
+            bias: Some(&self.bias),
+            activation: Activation::None,
+        };
         let mut out = vec![f16::ZERO; self.residual.len()];
         let mut scratch = scratch(conv_scratch_bytes(&self.shape, self.rows()));
         let (input, residual) = (Floats::F16(&input), Some(Floats::F16(&residual)));
@@ -74,52 +96,62 @@ impl Case {
     fn exact_element(&self, index: usize) -> (f64, f64) {
         let Case { shape: ConvShape { window, channels, filters, groups }, .. } = *self;
         let (filter, pixel) = (index % filters, index / filters);
-        let (x, y, image) = (
-            pixel % window.output[1],
-            pixel / window.output[1] % window.output[0],
-            pixel / window.output[0] / window.output[1],
-        );
+        let (image, at) = place(&window, pixel);
         let (group_channels, group) = (channels / groups, filter / (filters / groups));
         let mut sums = (0.0, 0.0);
         let mut add = |term: f64| sums = (sums.0 + term, sums.1 + term.abs());
         add(f64::from(self.bias[filter]));
         add(f64::from(self.residual[index]));
-        for ky in 0..window.kernel[0] {
-            for kx in 0..window.kernel[1] {
-                let iy = (y * window.strides[0] + ky * window.dilations[0]).wrapping_sub(window.pads[0]);
-                let ix = (x * window.strides[1] + kx * window.dilations[1]).wrapping_sub(window.pads[1]);
-                if iy >= window.input[0] || ix >= window.input[1] {
-                    continue;
-                }
-                for c in 0..group_channels {
-                    let input = self.input[((image * window.input[0] + iy) * window.input[1] + ix) * channels
-                        + group * group_channels
-                        + c];
-                    let weight =
-                        self.weights[((filter * group_channels + c) * window.kernel[0] + ky) * window.kernel[1] + kx];
-                    add(f64::from(input) * f64::from(weight));
-                }
+        for tap in 0..window.taps() {
+            let Some(position) = position(&window, at, tap) else { continue };
+            let position = image * window.input.iter().product::<usize>() + position;
+            for c in 0..group_channels {
+                let input = self.input[position * channels + group * group_channels + c];
+                let weight = self.weights[(filter * group_channels + c) * window.taps() + tap];
+                add(f64::from(input) * f64::from(weight));
             }
         }
         sums
     }
 }
 
+/// The image and the position along each axis of output pixel number `pixel`.
+fn place(window: &Window, pixel: usize) -> (usize, [usize; 3]) {
+    let [depth, height, width] = window.output;
+    let (plane, x) = (pixel / width, pixel % width);
+    let (volume, y) = (plane / height, plane % height);
+    (volume / depth, [volume % depth, y, x])
+}
+
+/// The pixel of the image that tap number `tap` meets, `None` on padding.
+fn position(window: &Window, at: [usize; 3], tap: usize) -> Option<usize> {
+    let [_, height, width] = window.kernel;
+    let tap = [tap / width / height, tap / width % height, tap % width];
+    let mut position = 0;
+    for axis in 0..3 {
+        let along = at[axis] * window.strides[axis] + tap[axis] * window.dilations[axis];
+        let along = along.checked_sub(window.pads[axis]).filter(|along| *along < window.input[axis])?;
+        position = position * window.input[axis] + along;
+    }
+    Some(position)
+}
+
 /// Any window with at least one output pixel, padding possibly wider than the image.
 fn windows() -> impl Strategy<Value = Window> {
-    let axis = || (1usize..9, 1usize..5, 1usize..4, 1usize..4, 0usize..4, 0usize..4);
-    (axis(), axis()).prop_filter_map("the window must fit the padded image", |(v, h)| {
-        let fits = |a: (usize, usize, usize, usize, usize, usize)| a.0 + a.4 + a.5 > (a.1 - 1) * a.3;
-        if !fits(v) || !fits(h) {
+    let axis = |most: usize| (1..=most, 1usize..5, 1usize..4, 1usize..4, 0usize..4, 0usize..4);
+    (axis(3), axis(8), axis(8)).prop_filter_map("the window must fit the padded image", |axes| {
+        let axes = [axes.0, axes.1, axes.2];
+        let fits = |a: &(usize, usize, usize, usize, usize, usize)| a.0 + a.4 + a.5 > (a.1 - 1) * a.3;
+        if !axes.iter().all(fits) {
             return None;
         }
         Some(Window {
-            input: [v.0, h.0],
-            output: [output(v.0, v.1, v.2, v.3, v.4 + v.5), output(h.0, h.1, h.2, h.3, h.4 + h.5)],
-            kernel: [v.1, h.1],
-            strides: [v.2, h.2],
-            dilations: [v.3, h.3],
-            pads: [v.4, h.4],
+            input: axes.map(|a| a.0),
+            output: axes.map(|a| output(a.0, a.1, a.2, a.3, a.4 + a.5)),
+            kernel: axes.map(|a| a.1),
+            strides: axes.map(|a| a.2),
+            dilations: axes.map(|a| a.3),
+            pads: axes.map(|a| a.4),
         })
     })
 }
@@ -135,6 +167,7 @@ proptest! {
             let found = case.run(isa, 0..case.rows());
             assert_sums(&found, &case.exact(), window.taps() * channels + 2);
             prop_assert_eq!(case.run_halves(isa), halves(&found));
+            prop_assert_eq!(bits(&case.run_packing(isa)), bits(&found));
         }
     }
 
@@ -145,14 +178,15 @@ proptest! {
             let found = case.run(isa, 0..case.rows());
             assert_sums(&found, &case.exact(), window.taps() + 2);
             prop_assert_eq!(case.run_halves(isa), halves(&found));
+            prop_assert_eq!(bits(&case.run_packing(isa)), bits(&found));
         }
     }
 }
 
 /// A window of `kernel` by `kernel` with padding that keeps the size.
 fn same(size: usize, kernel: usize) -> Window {
-    let pads = [kernel / 2; 2];
-    Window { input: [size; 2], output: [size; 2], kernel: [kernel; 2], strides: [1; 2], dilations: [1; 2], pads }
+    let (image, kernel, pads) = ([1, size, size], [1, kernel, kernel], [0, kernel / 2, kernel / 2]);
+    Window { input: image, output: image, kernel, strides: [1; 3], dilations: [1; 3], pads }
 }
 
 #[test]

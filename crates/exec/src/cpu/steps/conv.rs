@@ -68,7 +68,7 @@ impl Step for ConvStep {
 
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let (input, residual) = (tensors.floats(0, self.dtype)?, tensors.residual(1, self.dtype)?);
-        let (weights, bias) = (&*self.weights, self.bias.as_deref());
+        let (weights, bias) = (self.weights.filters(), self.bias.as_deref());
         let conv = Conv { isa: self.isa, shape: self.shape, weights, bias, activation: self.activation };
         let StepTensors { output, scratch, .. } = tensors;
         self.tiles.each(stop, |rows| {

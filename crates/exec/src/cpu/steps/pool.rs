@@ -1,7 +1,7 @@
 //! Poolings.
 
 use insula_core::{DType, Result};
-use insula_kernels::pool::{Pooling, pool};
+use insula_kernels::pool::{Divisor, Pooling, pool};
 use insula_kernels::{Isa, Window};
 use insula_model::AveragePool;
 
@@ -26,7 +26,11 @@ pub(in crate::cpu) fn max(lowering: &Lowering<'_>, window: &insula_model::Window
 }
 
 pub(in crate::cpu) fn average(lowering: &Lowering<'_>, pool: &AveragePool) -> Result<Box<dyn Step>> {
-    lower(lowering, Pooling::Average { count_include_pad: pool.count_include_pad }, &pool.window)
+    let divisor = match pool.count_include_pad {
+        true => Divisor::Padded { after: [0, pool.window.pads.bottom, pool.window.pads.right] },
+        false => Divisor::Inside,
+    };
+    lower(lowering, Pooling::Average(divisor), &pool.window)
 }
 
 fn lower(lowering: &Lowering<'_>, pooling: Pooling, window: &insula_model::Window) -> Result<Box<dyn Step>> {

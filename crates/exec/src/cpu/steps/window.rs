@@ -6,11 +6,16 @@ use insula_kernels::Window;
 pub(super) fn kernel_window(window: &insula_model::Window, input: &[usize], output: &[usize]) -> Option<Window> {
     let (&[_, input_height, input_width, _], &[_, height, width, _]) = (input, output) else { return None };
     Some(Window {
-        input: [input_height, input_width],
-        output: [height, width],
-        kernel: window.kernel,
-        strides: window.strides,
-        dilations: window.dilations,
-        pads: [window.pads.top, window.pads.left],
+        input: [1, input_height, input_width],
+        output: [1, height, width],
+        kernel: flat(window.kernel, 1),
+        strides: flat(window.strides, 1),
+        dilations: flat(window.dilations, 1),
+        pads: flat([window.pads.top, window.pads.left], 0),
     })
+}
+
+/// A pair for height and width as the kernels have it, for images of one plane.
+fn flat([height, width]: [usize; 2], depth: usize) -> [usize; 3] {
+    [depth, height, width]
 }
