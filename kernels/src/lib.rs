@@ -8,23 +8,34 @@
 
 pub mod activation;
 pub mod arg;
+pub mod concat;
 pub mod conv;
 pub mod convert;
+mod element_bits;
 pub mod elementwise;
 mod float;
+pub mod gather;
 pub mod gemm;
+mod index;
 mod isa;
 mod lanes;
 mod math;
+pub mod one_hot;
 pub mod pool;
 pub mod probe;
 pub mod reduce;
+pub mod remap;
+pub mod reverse;
+pub mod scatter;
 pub mod softmax;
+pub mod top;
 pub mod transpose;
+pub mod triangle;
 mod window;
 
 pub use activation::Activation;
 pub use float::{Floats, FloatsMut};
+pub use index::{IndexError, Indices};
 pub use isa::Isa;
 pub use lanes::Strip;
 pub use window::Window;

@@ -3,6 +3,8 @@
 
 use bytemuck::Pod;
 
+use crate::element_bits::by_element_size;
+
 /// The most axes.
 const MAX_RANK: usize = crate::elementwise::MAX_RANK;
 
@@ -71,15 +73,8 @@ impl Transpose {
     /// # Panics
     ///
     /// When the parts do not fit together: a defect of the caller.
-    #[allow(clippy::panic, reason = "an element of another size is a defect of the caller")]
     pub fn run(&self, size: usize, input: &[u8], out: &mut [u8]) {
-        match size {
-            1 => self.typed::<u8>(input, out),
-            2 => self.typed::<u16>(bytemuck::cast_slice(input), bytemuck::cast_slice_mut(out)),
-            4 => self.typed::<u32>(bytemuck::cast_slice(input), bytemuck::cast_slice_mut(out)),
-            8 => self.typed::<u64>(bytemuck::cast_slice(input), bytemuck::cast_slice_mut(out)),
-            _ => panic!("elements of {size} bytes cannot be moved"),
-        }
+        by_element_size!(size, T => self.typed::<T>(bytemuck::cast_slice(input), bytemuck::cast_slice_mut(out)));
     }
 
     fn typed<T: Pod>(&self, input: &[T], out: &mut [T]) {
