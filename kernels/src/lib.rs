@@ -8,6 +8,7 @@
 
 pub mod activation;
 pub mod arg;
+pub mod col2im;
 pub mod concat;
 pub mod conv;
 pub mod convert;
@@ -16,21 +17,26 @@ pub mod elementwise;
 mod float;
 pub mod gather;
 pub mod gemm;
+pub mod grid_sample;
 mod index;
+pub mod interpolate;
 mod isa;
 mod lanes;
 mod math;
+pub mod non_max_suppression;
 pub mod one_hot;
 pub mod pool;
 pub mod probe;
 pub mod reduce;
 pub mod remap;
 pub mod reverse;
+pub mod roi_align;
 pub mod scatter;
 pub mod softmax;
 pub mod top;
 pub mod transpose;
 pub mod triangle;
+pub mod unique;
 mod window;
 
 pub use activation::Activation;

@@ -8,4 +8,5 @@ mod gemm;
 mod numbers;
 mod pool;
 mod reduce;
+mod sampling;
 mod softmax;
