@@ -1,19 +1,33 @@
 #!/usr/bin/env bash
-# The stock clients against a real server: installs them, starts insula with the example tenants, runs every suite here and
-# stops it. Needs Python 3.10 or newer; everything installed lies under target/.
+# The ONNX node tests through the engine, then the stock clients against real servers: installs what they need, starts insula,
+# runs every suite here and stops it. Needs Python 3.10 or newer; everything installed lies under target/.
+#
+# Usage: run.sh [--update]. With --update the committed counts of the node tests and docs/operators.md are written anew.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
+here=crates/testkit/conformance
 work=target/conformance
 mkdir -p "$work"
 
-cargo build --release --bin insula
-
-if ! cmp -s crates/testkit/conformance/requirements.txt "$work/installed.txt"; then
-    rm -rf "$work/venv"
+if ! cmp -s $here/requirements.txt "$work/installed.txt"; then
+    rm -rf "$work/venv" "$work/installed.txt"
     python3 -m venv "$work/venv"
-    "$work/venv/bin/pip" install --quiet --disable-pip-version-check -r crates/testkit/conformance/requirements.txt
-    cp crates/testkit/conformance/requirements.txt "$work/installed.txt"
+    "$work/venv/bin/pip" install --quiet --disable-pip-version-check -r $here/requirements.txt
+    cp $here/requirements.txt "$work/installed.txt"
 fi
+
+echo "-- ONNX node tests"
+# whatever makes the cases is part of the stamp
+stamp=$(cat $here/requirements.txt $here/onnx_node_cases.py | sha256sum)
+if [ "$(cat "$work/onnx_node_cases/stamp" 2>/dev/null)" != "$stamp" ]; then
+    rm -rf "$work/onnx_node_cases"
+    "$work/venv/bin/python" $here/onnx_node_cases.py "$work/onnx_node_cases"
+    echo "$stamp" >"$work/onnx_node_cases/stamp"
+fi
+cargo run --quiet -p insula-testkit --bin onnx_node_tests -- --cases "$work/onnx_node_cases" \
+    --expect $here/onnx_node_tests.toml --document docs/operators.md "$@"
+
+cargo build --release --bin insula
 
 rm -rf "$work/state" "$work/ready.txt"
 target/release/insula serve --http 127.0.0.1:0 --admin 127.0.0.1:0 --state "$work/state" >"$work/ready.txt" 2>"$work/server.log" &
@@ -26,7 +40,7 @@ for _ in $(seq 100); do
 done
 address=$(sed -n 's/^insula is ready: http=\([^ ]*\) .*/\1/p' "$work/ready.txt")
 
-for suite in crates/testkit/conformance/suite_*.py; do
+for suite in $here/suite_*.py; do
     echo "-- $(basename "$suite")"
     "$work/venv/bin/python" "$suite" "$address"
 done
