@@ -2,6 +2,7 @@
 //! one channel a group, a direct sum over taps. An output pixel is a row, so any range of rows can be computed alone, and
 //! a pixel's bits do not depend on how many images there are.
 
+mod deformable;
 mod depthwise;
 mod im2col;
 
@@ -15,6 +16,7 @@ use crate::gemm::{
 };
 use crate::isa::Isa;
 use crate::window::Window;
+pub use deformable::{DeformableConv, Deformation};
 use depthwise::Depthwise;
 use im2col::Im2col;
 

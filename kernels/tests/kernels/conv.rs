@@ -1,7 +1,9 @@
 //! Convolutions against the definition, in halves against floats, and pixels against themselves in other batches.
 
 use half::f16;
-use insula_kernels::conv::{Conv, ConvFilters, ConvShape, ConvWeights, conv_filter_floats, conv_scratch_bytes};
+use insula_kernels::conv::{
+    Conv, ConvFilters, ConvShape, ConvWeights, DeformableConv, Deformation, conv_filter_floats, conv_scratch_bytes,
+};
 use insula_kernels::gemm::Storage;
 use insula_kernels::{Activation, Floats, FloatsMut, Isa, Window};
 use proptest::prelude::*;
@@ -216,4 +218,40 @@ fn a_pixel_gives_the_same_bits_in_any_range_and_any_batch() {
             assert_eq!(part[elements.clone()], all[elements]);
         }
     }
+}
+
+#[test]
+fn offsets_of_whole_pixels_read_the_neighbours_and_halves_their_mean() {
+    let window = same(6, 3);
+    for groups in [1, 2, 4] {
+        let case = Case { bias: vec![0.0; 4], residual: vec![0.0; 2 * 36 * 4], ..Case::new(2, window, 4, 4, groups) };
+        let mut filters = vec![f32::NAN; DeformableConv::filter_floats(&case.shape)];
+        DeformableConv::arrange(&case.shape, Floats::F32(&case.weights), &mut filters);
+        let conv = DeformableConv { isa: Isa::detect(), shape: case.shape, offset_groups: 2, filters: &filters };
+        let run = |right: f32, scale: f32| {
+            let taps = case.rows() * 2 * window.taps();
+            let offsets: Vec<f32> = (0..2 * taps).map(|i| if i % 2 == 1 { right } else { 0.0 }).collect();
+            let mask = vec![scale; taps];
+            let deformation = Deformation { offsets: Floats::F32(&offsets), mask: Some(Floats::F32(&mask)) };
+            let mut out = vec![f32::NAN; case.rows() * 4];
+            let mut scratch = scratch(conv_scratch_bytes(&same_groups(case.shape), case.rows()));
+            let (input, to) = (Floats::F32(&case.input), FloatsMut::F32(&mut out));
+            conv.run(0..case.rows(), input, deformation, to, bytemuck::cast_slice_mut(&mut scratch));
+            out
+        };
+        assert_sums(&run(0.0, 1.0), &case.exact(), 40);
+        let mut moved = case.clone();
+        moved.shape.window.pads[2] = 0;
+        moved.shape.window.output[2] = 6;
+        let exact = moved.exact();
+        assert_sums(&run(1.0, 1.0), &exact, 40);
+        let means: Vec<(f64, f64)> =
+            exact.iter().zip(case.exact()).map(|(a, b)| (0.25 * (a.0 + b.0), a.1 + b.1)).collect();
+        assert_sums(&run(0.5, 0.5), &means, 40);
+    }
+}
+
+/// The same sizes in one group: enough scratch for any number of them.
+fn same_groups(shape: ConvShape) -> ConvShape {
+    ConvShape { groups: 1, ..shape }
 }

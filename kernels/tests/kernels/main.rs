@@ -3,10 +3,13 @@
 
 mod arg;
 mod conv;
+mod conv_transpose;
 mod elementwise;
 mod gemm;
 mod numbers;
 mod pool;
+mod product;
+mod recurrent;
 mod reduce;
 mod sampling;
 mod softmax;
