@@ -1,61 +1,12 @@
 //! Conversion between number types: halves and floats in bulk with F16C where there is it, and every other pair. Floats to
-//! integers truncate towards zero and saturate, NaN gives 0; wider integers to narrower ones keep the low bits; to halves
-//! and floats rounds to nearest, ties to even.
+//! integers truncate towards zero and saturate, NaN gives 0; wider integers to narrower ones keep the low bits; to floats
+//! rounds to nearest, ties to even; what is not zero is true.
 
-use half::f16;
+use half::{bf16, f16};
 
 use crate::isa::{Instructions, Isa, Kernel};
-
-/// A number type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Number {
-    /// Unsigned 8 bit.
-    U8,
-    /// Unsigned 16 bit.
-    U16,
-    /// Unsigned 32 bit.
-    U32,
-    /// Unsigned 64 bit.
-    U64,
-    /// Signed 8 bit.
-    I8,
-    /// Signed 16 bit.
-    I16,
-    /// Signed 32 bit.
-    I32,
-    /// Signed 64 bit.
-    I64,
-    /// IEEE binary16.
-    F16,
-    /// IEEE binary32.
-    F32,
-}
-
-impl Number {
-    /// Every type.
-    pub const ALL: [Number; 10] = [
-        Number::U8,
-        Number::U16,
-        Number::U32,
-        Number::U64,
-        Number::I8,
-        Number::I16,
-        Number::I32,
-        Number::I64,
-        Number::F16,
-        Number::F32,
-    ];
-
-    /// Bytes an element.
-    pub const fn size(self) -> usize {
-        match self {
-            Number::U8 | Number::I8 => 1,
-            Number::U16 | Number::I16 | Number::F16 => 2,
-            Number::U32 | Number::I32 | Number::F32 => 4,
-            Number::U64 | Number::I64 => 8,
-        }
-    }
-}
+pub use crate::number::Number;
+use crate::number::{Scalar, with_type};
 
 /// Converts halves to floats of the same number. Panics when the lengths differ.
 pub fn widen(isa: Isa, input: &[f16], out: &mut [f32]) {
@@ -91,54 +42,6 @@ impl Kernel for Narrow<'_> {
     }
 }
 
-/// Runs `$then` with `$alias` standing for the Rust type of `$number`.
-macro_rules! with_type {
-    ($number:expr, $alias:ident => $then:expr) => {
-        match $number {
-            Number::U8 => {
-                type $alias = u8;
-                $then
-            }
-            Number::U16 => {
-                type $alias = u16;
-                $then
-            }
-            Number::U32 => {
-                type $alias = u32;
-                $then
-            }
-            Number::U64 => {
-                type $alias = u64;
-                $then
-            }
-            Number::I8 => {
-                type $alias = i8;
-                $then
-            }
-            Number::I16 => {
-                type $alias = i16;
-                $then
-            }
-            Number::I32 => {
-                type $alias = i32;
-                $then
-            }
-            Number::I64 => {
-                type $alias = i64;
-                $then
-            }
-            Number::F16 => {
-                type $alias = f16;
-                $then
-            }
-            Number::F32 => {
-                type $alias = f32;
-                $then
-            }
-        }
-    };
-}
-
 /// Converts `input`, elements of type `from`, to `out`, elements of type `to`; both are aligned for their types.
 ///
 /// # Panics
@@ -148,6 +51,7 @@ pub fn cast(isa: Isa, from: Number, input: &[u8], to: Number, out: &mut [u8]) {
     match (from, to) {
         (Number::F16, Number::F32) => widen(isa, bytemuck::cast_slice(input), bytemuck::cast_slice_mut(out)),
         (Number::F32, Number::F16) => narrow(isa, bytemuck::cast_slice(input), bytemuck::cast_slice_mut(out)),
+        (_, Number::Bool) => with_type!(from, From => truth::<From>(bytemuck::cast_slice(input), out)),
         _ => {
             with_type!(from, From => with_type!(to, To => each::<From, To>(bytemuck::cast_slice(input), bytemuck::cast_slice_mut(out))))
         }
@@ -158,6 +62,13 @@ fn each<A: Copy + Into<Wide>, B: FromWide>(input: &[A], out: &mut [B]) {
     assert_eq!(input.len(), out.len(), "a conversion keeps the number of elements");
     for (out, x) in out.iter_mut().zip(input) {
         *out = B::from_wide((*x).into());
+    }
+}
+
+fn truth<A: Scalar>(input: &[A], out: &mut [u8]) {
+    assert_eq!(input.len(), out.len(), "a conversion keeps the number of elements");
+    for (out, x) in out.iter_mut().zip(input) {
+        *out = u8::from(*x != A::ZERO);
     }
 }
 
@@ -194,15 +105,35 @@ macro_rules! integers {
 }
 integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
+macro_rules! floats {
+    ($($type:ty, $to_double:expr, $of_double:expr;)*) => {$(
+        impl From<$type> for Wide {
+            fn from(value: $type) -> Wide {
+                Wide::Float($to_double(value))
+            }
+        }
+
+        impl FromWide for $type {
+            fn from_wide(wide: Wide) -> $type {
+                match wide {
+                    // Integers that a double does not hold exactly are beyond the halves anyway.
+                    Wide::Integer(value) => $of_double(value as f64),
+                    Wide::Float(value) => $of_double(value),
+                }
+            }
+        }
+    )*};
+}
+
+floats! {
+    f16, f16::to_f64, f16::from_f64;
+    bf16, bf16::to_f64, bf16::from_f64;
+    f64, std::convert::identity, std::convert::identity;
+}
+
 impl From<f32> for Wide {
     fn from(value: f32) -> Wide {
         Wide::Float(f64::from(value))
-    }
-}
-
-impl From<f16> for Wide {
-    fn from(value: f16) -> Wide {
-        Wide::Float(value.to_f64())
     }
 }
 
@@ -211,16 +142,6 @@ impl FromWide for f32 {
         match wide {
             Wide::Integer(value) => value as f32,
             Wide::Float(value) => value as f32,
-        }
-    }
-}
-
-impl FromWide for f16 {
-    fn from_wide(wide: Wide) -> f16 {
-        match wide {
-            // Integers that a double does not hold exactly are beyond the halves anyway.
-            Wide::Integer(value) => f16::from_f64(value as f64),
-            Wide::Float(value) => f16::from_f64(value),
         }
     }
 }
@@ -257,6 +178,22 @@ mod tests {
         assert_eq!(converted::<i64, f32>(Number::I64, 16_777_217, Number::F32), 16_777_216.0);
         assert_eq!(converted::<i64, f16>(Number::I64, 2049, Number::F16), f16::from_f32(2048.0));
         assert_eq!(converted::<i64, f16>(Number::I64, i64::MAX, Number::F16), f16::INFINITY);
+    }
+
+    #[test]
+    fn what_is_not_zero_is_true() {
+        assert_eq!(converted::<f32, u8>(Number::F32, -0.0, Number::Bool), 0);
+        assert_eq!(converted::<f32, u8>(Number::F32, 0.1, Number::Bool), 1);
+        assert_eq!(converted::<f64, u8>(Number::F64, f64::NAN, Number::Bool), 1);
+        assert_eq!(converted::<i64, u8>(Number::I64, 256, Number::Bool), 1);
+        assert_eq!(converted::<u8, f64>(Number::Bool, 1, Number::F64), 1.0);
+    }
+
+    #[test]
+    fn brain_floats_round_to_even() {
+        assert_eq!(converted::<f32, bf16>(Number::F32, 1.0 + 1.0 / 256.0, Number::Bf16), bf16::from_f32(1.0));
+        assert_eq!(converted::<f32, bf16>(Number::F32, 1.0 + 3.0 / 256.0, Number::Bf16), bf16::from_f32(1.015_625));
+        assert_eq!(converted::<bf16, f32>(Number::Bf16, bf16::from_f32(-3.5), Number::F32), -3.5);
     }
 
     #[test]

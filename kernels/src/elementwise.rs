@@ -1,15 +1,25 @@
-//! Arithmetic element by element: two tensors with numpy's broadcasting, and functions of one tensor. Computed in single
-//! precision and rounded once. Where tensors lie flat next to each other the loops run flat. Every element's bits depend on
-//! its operands alone.
+//! Element by element over tensors with numpy's broadcasting: here arithmetic of halves and floats with what is fused to it,
+//! computed in single precision and rounded once; below, arithmetic, comparisons and choices of any type. Where tensors lie
+//! flat next to each other the loops run flat. Every element's bits depend on its operands alone.
 
+mod bitwise;
 mod broadcast;
+mod comparison;
+mod pairs;
+mod select;
+mod typed;
 
 use std::ops::Range;
 
 use crate::activation::Activation;
-use crate::float::{CHUNK, Element, Floats, FloatsMut, mixed_types, same_float_type};
+use crate::float::{CHUNK, Element, Floats, FloatsMut, mixed_types};
 use crate::isa::{Instructions, Isa, Kernel};
+use crate::number::Scalar;
+pub use bitwise::{Bitwise, bitwise};
 pub use broadcast::Broadcast;
+pub use comparison::{Comparison, compare};
+pub use select::select;
+pub use typed::arithmetic;
 
 /// The most dimensions that kernels take.
 pub const MAX_RANK: usize = 8;
@@ -23,39 +33,20 @@ pub enum Arithmetic {
     Subtract,
     /// a * b
     Multiply,
-    /// a / b
+    /// a / b; integers towards zero, 0 where b is 0
     Divide,
-}
-
-/// Applies `activation` to `input` into `out`.
-///
-/// # Panics
-///
-/// When the lengths or types differ: a defect of the caller.
-pub fn activate(isa: Isa, activation: Activation, input: Floats<'_>, out: FloatsMut<'_>) {
-    assert_eq!(input.len(), out.len(), "an activation keeps the number of elements");
-    same_float_type!(input, out, |input, out| isa.run(Activate { activation, input, out }));
-}
-
-struct Activate<'a, E> {
-    activation: Activation,
-    input: &'a [E],
-    out: &'a mut [E],
-}
-
-impl<E: Element> Kernel for Activate<'_, E> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Instructions>(self, isa: I) {
-        for (input, out) in self.input.chunks(CHUNK).zip(self.out.chunks_mut(CHUNK)) {
-            let mut wide = [0.0; CHUNK];
-            let wide = &mut wide[..input.len()];
-            E::widen(isa, input, wide);
-            self.activation.apply(isa, wide);
-            E::narrow(isa, wide, out);
-        }
-    }
+    /// a^b; integers lose the fraction
+    Power,
+    /// The remainder of a / b with the sign of a, as C has it
+    Remainder,
+    /// The remainder of a / b with the sign of b, as Python has it
+    Modulo,
+    /// The larger; NaN if one is NaN
+    Maximum,
+    /// The smaller; NaN if one is NaN
+    Minimum,
+    /// a, or a b where a is below 0
+    Rectify,
 }
 
 /// Arithmetic of two tensors and what is fused to it.
@@ -155,27 +146,23 @@ fn operand<'a, E: Element, I: Instructions>(
 
 #[inline(always)]
 fn compute(arithmetic: Arithmetic, a: &[f32], b: &[f32], out: &mut [f32]) {
-    let pairs = out.iter_mut().zip(a.iter().zip(b));
     match arithmetic {
-        Arithmetic::Add => {
-            for (out, (a, b)) in pairs {
-                *out = a + b;
-            }
-        }
-        Arithmetic::Subtract => {
-            for (out, (a, b)) in pairs {
-                *out = a - b;
-            }
-        }
-        Arithmetic::Multiply => {
-            for (out, (a, b)) in pairs {
-                *out = a * b;
-            }
-        }
-        Arithmetic::Divide => {
-            for (out, (a, b)) in pairs {
-                *out = a / b;
-            }
-        }
+        Arithmetic::Add => each(a, b, out, |a, b| a + b),
+        Arithmetic::Subtract => each(a, b, out, |a, b| a - b),
+        Arithmetic::Multiply => each(a, b, out, |a, b| a * b),
+        Arithmetic::Divide => each(a, b, out, |a, b| a / b),
+        Arithmetic::Power => each(a, b, out, f32::power),
+        Arithmetic::Remainder => each(a, b, out, f32::remainder),
+        Arithmetic::Modulo => each(a, b, out, f32::modulo),
+        Arithmetic::Maximum => each(a, b, out, f32::larger),
+        Arithmetic::Minimum => each(a, b, out, f32::smaller),
+        Arithmetic::Rectify => each(a, b, out, |a, b| if a < 0.0 { a * b } else { a }),
+    }
+}
+
+#[inline(always)]
+fn each(a: &[f32], b: &[f32], out: &mut [f32], function: impl Fn(f32, f32) -> f32) {
+    for (out, (a, b)) in out.iter_mut().zip(a.iter().zip(b)) {
+        *out = function(*a, *b);
     }
 }

@@ -5,7 +5,7 @@
 use std::arch::x86_64::{self, __m256};
 
 use bytemuck::Pod;
-use half::f16;
+use half::{bf16, f16};
 
 use crate::isa::Instructions;
 
@@ -84,8 +84,8 @@ impl FloatsMut<'_> {
     }
 }
 
-/// An element that kernels read and write as single-precision floats.
-pub(crate) trait Element: Pod {
+/// A float that kernels read and write as single-precision floats.
+pub(crate) trait Widened: Pod {
     fn to_f32(self) -> f32;
 
     fn widen<I: Instructions>(isa: I, from: &[Self], to: &mut [f32]);
@@ -94,7 +94,10 @@ pub(crate) trait Element: Pod {
 
     /// The elements as floats: themselves, or widened into `buffer`, which is at least as long.
     fn read<'a, I: Instructions>(isa: I, from: &'a [Self], buffer: &'a mut [f32]) -> &'a [f32];
+}
 
+/// One that microkernels load and store by eight.
+pub(crate) trait Element: Widened {
     /// Eight elements, widened.
     ///
     /// # Safety
@@ -112,7 +115,7 @@ pub(crate) trait Element: Pod {
     unsafe fn store_lanes(to: *mut Self, lanes: __m256);
 }
 
-impl Element for f32 {
+impl Widened for f32 {
     #[inline(always)]
     fn to_f32(self) -> f32 {
         self
@@ -132,7 +135,9 @@ impl Element for f32 {
     fn read<'a, I: Instructions>(_: I, from: &'a [f32], _: &'a mut [f32]) -> &'a [f32] {
         from
     }
+}
 
+impl Element for f32 {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
@@ -150,7 +155,7 @@ impl Element for f32 {
     }
 }
 
-impl Element for f16 {
+impl Widened for f16 {
     #[inline(always)]
     fn to_f32(self) -> f32 {
         f16::to_f32(self)
@@ -172,7 +177,9 @@ impl Element for f16 {
         isa.widen(from, wide);
         wide
     }
+}
 
+impl Element for f16 {
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,fma,f16c")]
     #[inline]
@@ -188,6 +195,34 @@ impl Element for f16 {
         let halves = x86_64::_mm256_cvtps_ph::<{ x86_64::_MM_FROUND_TO_NEAREST_INT }>(lanes);
         // SAFETY: the caller vouches for room for eight elements.
         unsafe { x86_64::_mm_storeu_si128(to.cast::<x86_64::__m128i>(), halves) }
+    }
+}
+
+impl Widened for bf16 {
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        bf16::to_f32(self)
+    }
+
+    #[inline(always)]
+    fn widen<I: Instructions>(_: I, from: &[bf16], to: &mut [f32]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = f32::from_bits(u32::from(from.to_bits()) << 16);
+        }
+    }
+
+    #[inline(always)]
+    fn narrow<I: Instructions>(_: I, from: &[f32], to: &mut [bf16]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = bf16::from_f32(*from);
+        }
+    }
+
+    #[inline(always)]
+    fn read<'a, I: Instructions>(isa: I, from: &'a [bf16], buffer: &'a mut [f32]) -> &'a [f32] {
+        let wide = &mut buffer[..from.len()];
+        bf16::widen(isa, from, wide);
+        wide
     }
 }
 

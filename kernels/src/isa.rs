@@ -71,6 +71,9 @@ fn run_avx2<K: Kernel>(avx2: Avx2, kernel: K) -> K::Output {
 
 /// What differs between instruction sets and cannot be left to the compiler.
 pub(crate) trait Instructions: crate::gemm::Microkernel + Copy {
+    /// Runs `kernel` compiled for this set, as a call of its own: where inlining would repeat much code.
+    fn call<K: Kernel>(self, kernel: K) -> K::Output;
+
     /// `a * b + c`; rounded once where the machine has a fused instruction, else twice. One choice for each set.
     fn mul_add(self, a: f32, b: f32, c: f32) -> f32;
 
@@ -86,6 +89,11 @@ pub(crate) trait Instructions: crate::gemm::Microkernel + Copy {
 pub(crate) struct Portable;
 
 impl Instructions for Portable {
+    #[inline(never)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Output {
+        kernel.run(self)
+    }
+
     #[inline(always)]
     fn mul_add(self, a: f32, b: f32, c: f32) -> f32 {
         // Without the instruction, `f32::mul_add` is a library call that is tens of times slower.
@@ -121,11 +129,17 @@ mod avx2 {
 
     use half::f16;
 
-    use super::{Avx2, Instructions};
+    use super::{Avx2, Instructions, Kernel, run_avx2};
 
     const LANES: usize = 8;
 
     impl Instructions for Avx2 {
+        #[inline(always)]
+        fn call<K: Kernel>(self, kernel: K) -> K::Output {
+            // SAFETY: `self` proves the features.
+            unsafe { run_avx2(self, kernel) }
+        }
+
         #[inline(always)]
         fn mul_add(self, a: f32, b: f32, c: f32) -> f32 {
             a.mul_add(b, c)

@@ -1,17 +1,17 @@
-//! exp(x - max) / sum(exp(x - max)) along one axis. Sums run in lanes that are fixed by the position along the axis, so a
+//! exp(x - max) / sum(exp(x - max)) along one axis, or its logarithm. Sums run in lanes that are fixed by the position along the axis, so a
 //! row's bits do not depend on what lies beside it.
 
 use std::ops::Range;
 
-use crate::float::{Element, Floats, FloatsMut, same_float_type};
+use crate::float::{CHUNK, Element, Floats, FloatsMut, same_float_type};
 use crate::isa::{Instructions, Isa, Kernel};
-use crate::lanes::{Strip, fold_max, fold_sum};
-use crate::math::exp;
+use crate::lanes::{Strip, add_to_lanes, finish_sum, fold_max, fold_sum};
+use crate::math::{exp, log};
 
 /// Positions beside each other that are normalised at a time when the axis is not the innermost.
 const BLOCK: usize = 32;
 
-/// Normalises the slices `slices` of `input` into `out`. Both are whole tensors seen as `[slices, axis, inner]`; `scratch`
+/// Normalises the slices `slices` of `input` into `out`, or with `logarithm` gives the logarithms of that. Both are whole tensors seen as `[slices, axis, inner]`; `scratch`
 /// has at least [`softmax_scratch_bytes`] bytes, aligned to 64, of any content.
 ///
 /// # Panics
@@ -19,6 +19,7 @@ const BLOCK: usize = 32;
 /// When the parts do not fit together: a defect of the caller.
 pub fn softmax(
     isa: Isa,
+    logarithm: bool,
     strip: Strip,
     slices: Range<usize>,
     input: Floats<'_>,
@@ -26,7 +27,7 @@ pub fn softmax(
     scratch: &mut [u8],
 ) {
     let scratch = bytemuck::cast_slice_mut(scratch);
-    same_float_type!(input, out, |input, out| isa.run(Softmax { strip, slices, input, out, scratch }));
+    same_float_type!(input, out, |input, out| isa.run(Softmax { logarithm, strip, slices, input, out, scratch }));
 }
 
 /// Bytes of scratch for tensors of `strip`.
@@ -35,6 +36,7 @@ pub fn softmax_scratch_bytes(strip: Strip) -> usize {
 }
 
 struct Softmax<'a, E> {
+    logarithm: bool,
     strip: Strip,
     slices: Range<usize>,
     input: &'a [E],
@@ -70,12 +72,28 @@ impl<E: Element> Softmax<'_, E> {
         let wide = &mut self.scratch[..self.strip.axis];
         E::widen(isa, &self.input[at..at + wide.len()], wide);
         let max = fold_max(wide);
-        for x in wide.iter_mut() {
-            *x = exp(isa, *x - max);
-        }
-        let sum = fold_sum(wide);
-        for x in wide.iter_mut() {
-            *x /= sum;
+        if self.logarithm {
+            let mut lanes = [0.0; 8];
+            for values in wide.chunks_mut(CHUNK) {
+                let mut powers = [0.0; CHUNK];
+                for (x, power) in values.iter_mut().zip(&mut powers) {
+                    *x -= max;
+                    *power = exp(isa, *x);
+                }
+                add_to_lanes(&mut lanes, &powers[..values.len()]);
+            }
+            let sum = log(isa, finish_sum(lanes));
+            for x in wide.iter_mut() {
+                *x -= sum;
+            }
+        } else {
+            for x in wide.iter_mut() {
+                *x = exp(isa, *x - max);
+            }
+            let sum = fold_sum(wide);
+            for x in wide.iter_mut() {
+                *x /= sum;
+            }
         }
         E::narrow(isa, wide, &mut self.out[at..at + wide.len()]);
     }
@@ -96,13 +114,17 @@ impl<E: Element> Softmax<'_, E> {
         }
         for wide in wide.chunks_exact_mut(width) {
             for ((x, max), sum) in wide.iter_mut().zip(&*max).zip(&mut *sum) {
-                *x = exp(isa, *x - *max);
-                *sum += *x;
+                let power = exp(isa, *x - *max);
+                *sum += power;
+                *x = if self.logarithm { *x - *max } else { power };
             }
+        }
+        if self.logarithm {
+            sum.iter_mut().for_each(|sum| *sum = log(isa, *sum));
         }
         for (k, wide) in wide.chunks_exact_mut(width).enumerate() {
             for (x, sum) in wide.iter_mut().zip(&*sum) {
-                *x /= *sum;
+                *x = if self.logarithm { *x - *sum } else { *x / *sum };
             }
             let at = at + k * inner;
             E::narrow(isa, wide, &mut self.out[at..at + width]);

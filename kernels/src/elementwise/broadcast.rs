@@ -1,50 +1,56 @@
-//! How the elements of two tensors meet under numpy's broadcasting, worked out once: the output as rows, and for each row
+//! How the elements of tensors meet under numpy's broadcasting, worked out once: the output as rows, and for each row
 //! where the operands' rows begin. It touches no data.
 
 use super::MAX_RANK;
 
-/// Two tensors broadcast to one.
+/// `N` tensors broadcast to one shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Broadcast {
+pub struct Broadcast<const N: usize = 2> {
     /// Dimensions above the rows, outermost first: size and the operands' strides.
-    outer: [Axis; MAX_RANK],
+    outer: [Axis<N>; MAX_RANK],
     rank: usize,
     /// The rows themselves.
-    columns: Axis,
+    columns: Axis<N>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Axis {
+struct Axis<const N: usize> {
     size: usize,
-    strides: [usize; 2],
+    strides: [usize; N],
 }
 
-impl Axis {
-    const UNIT: Axis = Axis { size: 1, strides: [0, 0] };
+impl<const N: usize> Axis<N> {
+    const UNIT: Axis<N> = Axis { size: 1, strides: [0; N] };
 
-    /// Whether this axis and the one inside it are one for both operands.
-    fn joins(&self, inner: &Axis) -> bool {
-        (0..2).all(|operand| self.strides[operand] == inner.strides[operand] * inner.size)
+    /// Whether this axis and the one inside it are one for every operand.
+    fn joins(&self, inner: &Axis<N>) -> bool {
+        (0..N).all(|operand| self.strides[operand] == inner.strides[operand] * inner.size)
     }
 }
 
 impl Broadcast {
-    /// The broadcast of dense tensors of shapes `a` and `b`; `None` when the shapes do not fit or have more than
-    /// [`MAX_RANK`] dimensions. With `keep_last` a row is the output's last dimension; without, as much as lies flat.
+    /// The broadcast of dense tensors of shapes `a` and `b`; see [`Broadcast::of`].
     pub fn new(a: &[usize], b: &[usize], keep_last: bool) -> Option<Broadcast> {
-        let rank = a.len().max(b.len());
+        Broadcast::of([a, b], keep_last)
+    }
+}
+
+impl<const N: usize> Broadcast<N> {
+    /// The broadcast of dense tensors of `shapes`; `None` when the shapes do not fit or have more than [`MAX_RANK`]
+    /// dimensions. With `keep_last` a row is the output's last dimension; without, as much as lies flat.
+    pub fn of(shapes: [&[usize]; N], keep_last: bool) -> Option<Broadcast<N>> {
+        let rank = shapes.iter().map(|shape| shape.len()).max().unwrap_or(0);
         if rank > MAX_RANK {
             return None;
         }
         let mut axes = [Axis::UNIT; MAX_RANK];
-        let mut next = [1, 1];
+        let mut next = [1; N];
         for back in 1..=rank {
-            let sizes = [a, b].map(|shape| if back <= shape.len() { shape[shape.len() - back] } else { 1 });
-            let size = match sizes {
-                [a, b] if a == b || b == 1 => a,
-                [1, b] => b,
-                _ => return None,
-            };
+            let sizes = shapes.map(|shape| if back <= shape.len() { shape[shape.len() - back] } else { 1 });
+            let size = sizes.iter().copied().find(|size| *size != 1).unwrap_or(1);
+            if sizes.iter().any(|other| *other != 1 && *other != size) {
+                return None;
+            }
             let strides = std::array::from_fn(|operand| if sizes[operand] == 1 { 0 } else { next[operand] });
             axes[rank - back] = Axis { size, strides };
             for (next, size) in next.iter_mut().zip(sizes) {
@@ -54,8 +60,8 @@ impl Broadcast {
         Some(Broadcast::collapse(&axes[..rank], keep_last))
     }
 
-    /// Joins axes that lie flat for both operands, from the inside out.
-    fn collapse(axes: &[Axis], keep_last: bool) -> Broadcast {
+    /// Joins axes that lie flat for every operand, from the inside out.
+    fn collapse(axes: &[Axis<N>], keep_last: bool) -> Broadcast<N> {
         let (mut columns, mut rest) = (Axis::UNIT, axes);
         if let [outer @ .., last] = axes {
             (columns, rest) = (*last, outer);
@@ -100,25 +106,27 @@ impl Broadcast {
     }
 
     /// Which elements of the operands meet in the output's element `index`.
-    pub fn pair(&self, index: usize) -> [usize; 2] {
+    pub fn pair(&self, index: usize) -> [usize; N] {
         let starts = self.offsets(index / self.columns.size.max(1));
         let column = index % self.columns.size.max(1);
         std::array::from_fn(|operand| starts[operand] + column * self.columns.strides[operand])
     }
 
     /// The operands' steps along a row: 1, or 0 for one element that meets the whole row.
-    pub(super) fn column_strides(&self) -> [usize; 2] {
+    pub(super) fn column_strides(&self) -> [usize; N] {
         self.columns.strides
     }
 
     /// Where the operands' elements for `row` begin.
     #[inline(always)]
-    pub(super) fn offsets(&self, row: usize) -> [usize; 2] {
-        let (mut rest, mut offsets) = (row, [0, 0]);
+    pub(super) fn offsets(&self, row: usize) -> [usize; N] {
+        let (mut rest, mut offsets) = (row, [0; N]);
         for axis in self.outer[..self.rank].iter().rev() {
             let at = rest % axis.size;
             rest /= axis.size;
-            offsets = [offsets[0] + at * axis.strides[0], offsets[1] + at * axis.strides[1]];
+            for (offset, stride) in offsets.iter_mut().zip(axis.strides) {
+                *offset += at * stride;
+            }
         }
         offsets
     }
@@ -172,6 +180,16 @@ mod tests {
         assert_eq!(Broadcast::new(&[2, 3, 4], &[2, 3, 4], false).unwrap().columns(), 24);
         assert_eq!(Broadcast::new(&[2, 3, 4], &[], false).unwrap().columns(), 24);
         assert_eq!(Broadcast::new(&[2, 3, 4], &[4], false).unwrap().rows(), 6);
+    }
+
+    #[test]
+    fn three_tensors_meet_as_numpy_says() {
+        let shapes: [&[usize]; 3] = [&[2, 1, 3], &[4, 1], &[3]];
+        let broadcast = Broadcast::of(shapes, false).unwrap();
+        assert_eq!(broadcast.rows() * broadcast.columns(), 24);
+        for index in 0..24 {
+            assert_eq!(broadcast.pair(index), shapes.map(|shape| reference(shape, &[2, 4, 3], index)));
+        }
     }
 
     #[test]

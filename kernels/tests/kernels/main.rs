@@ -4,8 +4,10 @@
 mod arg;
 mod conv;
 mod conv_transpose;
+mod cumulative;
 mod elementwise;
 mod gemm;
+mod normalise;
 mod numbers;
 mod pool;
 mod product;
@@ -13,3 +15,5 @@ mod recurrent;
 mod reduce;
 mod sampling;
 mod softmax;
+mod typed;
+mod unary;

@@ -8,10 +8,15 @@ use proptest::prelude::*;
 use crate::numbers::{bits, halves, instruction_sets, scratch, values};
 
 fn run(isa: Isa, strip: Strip, slices: usize, input: &[f32]) -> Vec<f32> {
+    run_as(isa, false, strip, slices, input)
+}
+
+fn run_as(isa: Isa, logarithm: bool, strip: Strip, slices: usize, input: &[f32]) -> Vec<f32> {
     let mut out = vec![0.0; input.len()];
     let mut scratch = scratch(softmax_scratch_bytes(strip));
     softmax(
         isa,
+        logarithm,
         strip,
         0..slices,
         Floats::F32(input),
@@ -36,10 +41,18 @@ proptest! {
                 let bound = exact * (axis as f64 + 12.0) * f64::from(f32::EPSILON) + 1e-44;
                 prop_assert!((f64::from(*found) - exact).abs() <= bound, "{} for {}", found, exact);
             }
+            let logarithms = run_as(isa, true, strip, slices, &input);
+            for (index, found) in logarithms.iter().enumerate() {
+                let (slice, column) = (index / (axis * inner), index % inner);
+                let along = (0..axis).map(|k| f64::from(input[(slice * axis + k) * inner + column]));
+                let max = along.clone().fold(f64::NEG_INFINITY, f64::max);
+                let exact = f64::from(input[index]) - max - along.map(|x| (x - max).exp()).sum::<f64>().ln();
+                prop_assert!((f64::from(*found) - exact).abs() <= exact.abs() * 4e-7 + 1e-5, "{} for {}", found, exact);
+            }
             let mut stored = vec![f16::ZERO; input.len()];
             let mut scratch = scratch(softmax_scratch_bytes(strip));
             let scratch = bytemuck::cast_slice_mut(&mut scratch);
-            softmax(isa, strip, 0..slices, Floats::F16(&halves(&input)), FloatsMut::F16(&mut stored), scratch);
+            softmax(isa, false, strip, 0..slices, Floats::F16(&halves(&input)), FloatsMut::F16(&mut stored), scratch);
             prop_assert_eq!(stored, halves(&found));
         }
     }

@@ -4,8 +4,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use insula_core::{Error, Result};
-use insula_kernels::Isa;
+use insula_core::{Code, DType, Error, Result};
+use insula_kernels::{Isa, Number};
 use insula_model::{Binding, LogicalPlan, Op, Operand, Source, Step as LogicalStep};
 use smallvec::SmallVec;
 
@@ -13,6 +13,7 @@ use super::gather::{InputPlace, OutputPlace};
 use super::plan::{ARENA_ALIGNMENT, CpuPlan, Place, PlacedStep};
 use super::step::Step;
 use super::steps;
+use super::tensor::number;
 use super::weights::CpuWeights;
 
 /// What a step file needs to make its step.
@@ -81,6 +82,12 @@ impl<'a> Lowering<'a> {
     /// The output's shape and type.
     pub(super) fn output(&self) -> Result<&'a insula_model::Buffer> {
         self.plan.buffers.get(self.step.output.index()).ok_or_else(|| broken("its output is missing"))
+    }
+
+    /// The kernels' name for `dtype`. Fails for byte strings.
+    pub(super) fn number(&self, dtype: DType) -> Result<Number> {
+        let what = || format!("{} is not supported for {dtype}", self.step.op.name());
+        number(dtype).ok_or_else(|| Error::new(Code::Unsupported, what()))
     }
 
     /// The values of the epilogue's bias.

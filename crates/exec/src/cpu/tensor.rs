@@ -3,8 +3,7 @@
 
 use bytemuck::{AnyBitPattern, Pod};
 use insula_core::DType;
-use insula_kernels::convert::Number;
-use insula_kernels::{Floats, FloatsMut};
+use insula_kernels::{Floats, FloatsMut, Number};
 
 use crate::error::ExecError;
 
@@ -39,7 +38,7 @@ pub(super) fn typed_mut<T: Pod>(bytes: &mut [u8]) -> Result<&mut [T], ExecError>
         .map_err(|reason| ExecError::misfit(format!("{length} bytes of a tensor: {reason}")))
 }
 
-/// The kernels' name for a type that can be converted; `None` for others.
+/// The kernels' name for a type of numbers or truth values; `None` for byte strings.
 pub(super) fn number(dtype: DType) -> Option<Number> {
     Some(match dtype {
         DType::Uint8 => Number::U8,
@@ -51,8 +50,11 @@ pub(super) fn number(dtype: DType) -> Option<Number> {
         DType::Int32 => Number::I32,
         DType::Int64 => Number::I64,
         DType::Fp16 => Number::F16,
+        DType::Bf16 => Number::Bf16,
         DType::Fp32 => Number::F32,
-        DType::Bool | DType::Bf16 | DType::Fp64 | DType::Bytes => return None,
+        DType::Fp64 => Number::F64,
+        DType::Bool => Number::Bool,
+        DType::Bytes => return None,
     })
 }
 

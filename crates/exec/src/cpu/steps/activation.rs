@@ -1,8 +1,8 @@
 //! Functions of one tensor, and the kernels' names for them.
 
-use insula_core::{DType, Result};
-use insula_kernels::elementwise::activate;
-use insula_kernels::{Activation, FloatsMut, Isa};
+use insula_core::Result;
+use insula_kernels::unary::{Function, apply};
+use insula_kernels::{Activation, Isa, Number};
 
 use crate::batch::StopPoint;
 use crate::cpu::lower::Lowering;
@@ -15,8 +15,8 @@ const ELEMENT_WORK: usize = 16;
 #[derive(Debug)]
 struct ActivationStep {
     isa: Isa,
-    dtype: DType,
-    activation: Activation,
+    number: Number,
+    function: Function,
     tiles: Tiles,
 }
 
@@ -34,21 +34,18 @@ pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, activation: insula_model::A
     let output = lowering.output()?;
     Ok(Box::new(ActivationStep {
         isa: lowering.isa,
-        dtype: output.dtype,
-        activation: kernel(activation),
+        number: lowering.number(output.dtype)?,
+        function: Function::Activation(kernel(activation)),
         tiles: Tiles::new(output.shape.elements(), ELEMENT_WORK, 1),
     }))
 }
 
 impl Step for ActivationStep {
-    fn run(&self, mut tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
-        let input = tensors.floats(0, self.dtype)?;
+    fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
+        let (input, size) = (tensors.input(0)?, self.number.size());
         self.tiles.each(stop, |elements| {
-            let out = match tensors.output(self.dtype)? {
-                FloatsMut::F16(out) => FloatsMut::F16(&mut out[elements.clone()]),
-                FloatsMut::F32(out) => FloatsMut::F32(&mut out[elements.clone()]),
-            };
-            activate(self.isa, self.activation, input.range(elements), out);
+            let bytes = elements.start * size..elements.end * size;
+            apply(self.isa, self.function, self.number, &input[bytes.clone()], &mut tensors.output[bytes]);
             Ok(())
         })
     }

@@ -1,8 +1,8 @@
 //! The position of the largest element.
 
-use insula_core::{DType, Result};
-use insula_kernels::arg::arg_max;
-use insula_kernels::{Isa, Strip};
+use insula_core::Result;
+use insula_kernels::arg::{Extreme, extreme_positions};
+use insula_kernels::{Number, Strip};
 
 use super::slices_along;
 use crate::batch::StopPoint;
@@ -16,10 +16,9 @@ const ELEMENT_WORK: usize = 8;
 
 #[derive(Debug)]
 struct ArgMaxStep {
-    isa: Isa,
-    dtype: DType,
+    extreme: Extreme,
+    number: Number,
     strip: Strip,
-    last: bool,
     tiles: Tiles,
 }
 
@@ -28,15 +27,16 @@ pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, axis: usize, last: bool) ->
     let (slices, strip) =
         slices_along(input.shape.dims(), axis).ok_or_else(|| broken(format!("it has no axis {axis}")))?;
     let tiles = Tiles::new(slices, strip.axis * strip.inner * ELEMENT_WORK, 1);
-    Ok(Box::new(ArgMaxStep { isa: lowering.isa, dtype: input.dtype, strip, last, tiles }))
+    let (extreme, number) = (Extreme { largest: true, last }, lowering.number(input.dtype)?);
+    Ok(Box::new(ArgMaxStep { extreme, number, strip, tiles }))
 }
 
 impl Step for ArgMaxStep {
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
-        let input = tensors.floats(0, self.dtype)?;
+        let input = tensors.input(0)?;
         let out = typed_mut::<i64>(tensors.output)?;
         self.tiles.each(stop, |slices| {
-            arg_max(self.isa, self.strip, self.last, slices, input, out);
+            extreme_positions(self.extreme, self.number, self.strip, slices, input, out);
             Ok(())
         })
     }

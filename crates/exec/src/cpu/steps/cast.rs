@@ -1,13 +1,12 @@
 //! Conversion between number types.
 
-use insula_core::{Code, DType, Error, Result};
-use insula_kernels::Isa;
-use insula_kernels::convert::{Number, cast};
+use insula_core::{DType, Result};
+use insula_kernels::convert::cast;
+use insula_kernels::{Isa, Number};
 
 use crate::batch::StopPoint;
 use crate::cpu::lower::Lowering;
 use crate::cpu::step::{Step, StepTensors, Tiles};
-use crate::cpu::tensor::number;
 use crate::error::ExecError;
 
 /// Operations that an element is worth.
@@ -23,11 +22,7 @@ struct CastStep {
 
 pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, to: DType) -> Result<Box<dyn Step>> {
     let input = lowering.input(0)?;
-    let known = |dtype: DType| {
-        let what = format!("conversion of {dtype} is not supported, FP32, FP16 and the integers are");
-        number(dtype).ok_or_else(|| Error::new(Code::Unsupported, what))
-    };
-    let (from, to) = (known(input.dtype)?, known(to)?);
+    let (from, to) = (lowering.number(input.dtype)?, lowering.number(to)?);
     Ok(Box::new(CastStep { isa: lowering.isa, from, to, tiles: Tiles::new(input.shape.elements(), ELEMENT_WORK, 1) }))
 }
 

@@ -39,7 +39,7 @@ impl Step for SoftmaxStep {
         let input = tensors.floats(0, self.dtype)?;
         let StepTensors { output, scratch, .. } = tensors;
         self.tiles.each(stop, |slices| {
-            softmax(self.isa, self.strip, slices, input, floats_mut(self.dtype, output)?, scratch);
+            softmax(self.isa, false, self.strip, slices, input, floats_mut(self.dtype, output)?, scratch);
             Ok(())
         })
     }
