@@ -75,8 +75,7 @@ impl Device for CpuDevice {
     }
 
     fn load_weights(&self, model: &Model) -> Result<Arc<dyn Weights>> {
-        let pack = || CpuWeights::pack(model.constants(), &model.logical_plan(1)?);
-        Ok(self.cache.get_or_pack(model.content_hash(), pack)?)
+        Ok(Arc::new(CpuWeights::pack(model.constants(), &model.logical_plan(1)?, &self.cache)?))
     }
 
     fn lower(&self, plan: &LogicalPlan, weights: &Arc<dyn Weights>) -> Result<Arc<dyn LoweredPlan>> {

@@ -3,11 +3,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::AnyBitPattern;
 use half::f16;
 use insula_core::{DType, Error, Result, Shape, TensorView};
+use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
 
 /// The position of a constant among its graph's or model's constants.
@@ -22,13 +23,23 @@ impl ConstantId {
 }
 
 /// An immutable tensor; clones share its bytes.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Constant {
     dtype: DType,
     shape: Shape,
     words: Arc<[u64]>,
     length: usize,
+    /// Made when it is first asked for; clones and reshaped ones share it.
+    hash: Arc<OnceLock<[u8; 32]>>,
 }
+
+impl PartialEq for Constant {
+    fn eq(&self, other: &Constant) -> bool {
+        self.dtype == other.dtype && self.shape == other.shape && self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Constant {}
 
 impl Constant {
     /// A constant of `bytes`: row-major, little-endian. Fails when their count is not exactly that of `shape` and `dtype`, and for BYTES.
@@ -44,7 +55,18 @@ impl Constant {
         }
         let mut words = vec![0u64; bytes.len().div_ceil(8)];
         bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(bytes);
-        Ok(Constant { dtype, shape, words: words.into(), length: bytes.len() })
+        Ok(Constant { dtype, shape, words: words.into(), length: bytes.len(), hash: Arc::default() })
+    }
+
+    /// SHA-256 of the elements and their type, whatever the shape.
+    pub fn content_hash(&self) -> [u8; 32] {
+        *self.hash.get_or_init(|| {
+            let mut hash = Sha256::new();
+            hash.update(self.dtype.name());
+            hash.update([0]);
+            hash.update(self.bytes());
+            hash.finalize().into()
+        })
     }
 
     /// The element type.

@@ -13,7 +13,7 @@ use insula_model::{
 use smallvec::SmallVec;
 
 use super::lower::lower;
-use super::weights::CpuWeights;
+use super::weights::{CpuWeights, WeightCache};
 use crate::batch::{BatchIo, EntryIo};
 use crate::device::LoweredPlan;
 
@@ -33,7 +33,7 @@ impl ConstantFolder for CpuFolder {
     fn fold(&self, op: &Op, inputs: &[&Constant]) -> Result<Option<Constant>> {
         let constants: Vec<Constant> = inputs.iter().map(|constant| (*constant).clone()).collect();
         let plan = one_step_plan(op, &constants)?;
-        let weights = CpuWeights::pack(&constants, &plan)?;
+        let weights = CpuWeights::pack(&constants, &plan, &WeightCache::sharing_nothing())?;
         let lowered = lower(self.isa, &plan, Arc::new(weights))?;
         let output = &plan.outputs[0];
         let mut bytes = vec![0; plan.buffers[0].bytes];

@@ -1,5 +1,5 @@
-//! A model's constants as the kernels want them: matrices and filters packed, biases and operands as they are. Packed once
-//! for each content; every bucket, version and tenant with the same content holds the same copy.
+//! A model's constants as the kernels want them: matrices and filters packed, biases and operands as they are. Each is packed
+//! once for its content; every bucket, shape class, version and tenant that has the same holds the same copy.
 
 mod cache;
 
@@ -17,6 +17,7 @@ use insula_model::{Binding, Constant, ConstantId, LogicalPlan, Op, Operand, Sour
 use super::steps::conv::conv_shape;
 use super::tensor::floats;
 use crate::device::Weights;
+use cache::PieceBytes;
 pub(super) use cache::WeightCache;
 
 /// How much larger packed weights may be than stored ones, and what is never refused.
@@ -31,95 +32,43 @@ pub(super) struct CpuWeights {
     filters: HashMap<(ConstantId, usize), Arc<ConvWeights>>,
     biases: HashMap<ConstantId, Arc<[f32]>>,
     /// What is read as it is.
-    plain: HashMap<ConstantId, Constant>,
+    plain: HashMap<ConstantId, Arc<Constant>>,
     bytes: usize,
 }
 
 impl CpuWeights {
-    /// Packs what `plan` uses of `constants`. Every plan of a model uses the same.
-    pub(super) fn pack(constants: &[Constant], plan: &LogicalPlan) -> Result<CpuWeights> {
+    /// Packs what `plan` uses of `constants`, but for what `cache` has. Every plan of a model uses the same.
+    pub(super) fn pack(constants: &[Constant], plan: &LogicalPlan, cache: &WeightCache) -> Result<CpuWeights> {
         check_growth(constants, plan)?;
-        let mut weights = CpuWeights {
+        let weights = CpuWeights {
             matrices: HashMap::new(),
             filters: HashMap::new(),
             biases: HashMap::new(),
             plain: HashMap::new(),
             bytes: 0,
         };
+        let mut packing = Packing { constants, plan, cache, weights };
         for step in &plan.steps {
-            weights
-                .add_step(constants, plan, step)
-                .map_err(|error| error.context(format_args!("node `{}`", step.name)))?;
+            packing.add_step(step).map_err(|error| error.context(format_args!("node `{}`", step.name)))?;
         }
         for output in &plan.outputs {
             if let Binding::Constant(id) = output.binding {
-                weights.add_plain(constants, id)?;
+                packing.add_plain(id)?;
             }
         }
+        let mut weights = packing.weights;
         weights.bytes = weights.count_bytes();
         Ok(weights)
     }
 
-    fn add_step(&mut self, constants: &[Constant], plan: &LogicalPlan, step: &Step) -> Result<()> {
-        for (index, operand) in step.inputs.iter().chain(&step.epilogue.residual).enumerate() {
-            let Source::Constant(id) = operand.source else { continue };
-            match &step.op {
-                Op::MatMul if index == 1 => self.add_matrices(constants, id, operand.shape.dims())?,
-                Op::Conv(conv) if index == 1 => {
-                    if let Entry::Vacant(place) = self.filters.entry((id, conv.groups)) {
-                        let constant = find(constants, id)?;
-                        let shape = conv_shape(plan, step, conv)?;
-                        let packed = ConvWeights::pack(&shape, storage(constant), constant_floats(constant)?);
-                        place.insert(Arc::new(packed));
-                    }
-                }
-                _ => self.add_plain(constants, id)?,
-            }
-        }
-        match step.epilogue.bias {
-            Some(id) => self.add_bias(constants, id),
-            None => Ok(()),
-        }
-    }
-
-    fn add_matrices(&mut self, constants: &[Constant], id: ConstantId, dims: &[usize]) -> Result<()> {
-        if self.matrices.contains_key(&id) {
-            return Ok(());
-        }
-        let constant = find(constants, id)?;
-        let &[.., depth, columns] = dims else {
-            return Err(Error::internal("the plan could not be lowered", "a matrix has fewer than two dimensions"));
-        };
-        let values = constant_floats(constant)?;
-        let count = values.len().checked_div(depth * columns).unwrap_or(0);
-        let pack = |matrix: usize| {
-            let first = matrix * depth * columns;
-            PackedWeights::pack(storage(constant), depth, columns, |k, n| values.get(first + k * columns + n))
-        };
-        self.matrices.insert(id, (0..count).map(pack).collect());
-        Ok(())
-    }
-
-    fn add_bias(&mut self, constants: &[Constant], id: ConstantId) -> Result<()> {
-        if let Entry::Vacant(place) = self.biases.entry(id) {
-            place.insert(find(constants, id)?.typed::<f32>()?.into());
-        }
-        Ok(())
-    }
-
-    fn add_plain(&mut self, constants: &[Constant], id: ConstantId) -> Result<()> {
-        if let Entry::Vacant(place) = self.plain.entry(id) {
-            place.insert(find(constants, id)?.clone());
-        }
-        Ok(())
-    }
-
+    /// Bytes of all pieces, each counted once however many constants have its content.
     fn count_bytes(&self) -> usize {
-        let matrices = self.matrices.values().flat_map(|matrices| matrices.iter()).map(PackedWeights::bytes);
-        let filters = self.filters.values().map(|filters| filters.bytes());
-        let biases = self.biases.values().map(|bias| size_of_val(&**bias));
-        let plain = self.plain.values().map(|constant| constant.bytes().len());
-        matrices.chain(filters).chain(biases).chain(plain).sum()
+        let matrices = self.matrices.values().map(piece_size);
+        let filters = self.filters.values().map(piece_size);
+        let biases = self.biases.values().map(piece_size);
+        let plain = self.plain.values().map(piece_size);
+        let pieces: HashMap<usize, usize> = matrices.chain(filters).chain(biases).chain(plain).collect();
+        pieces.values().sum()
     }
 
     /// The packed matrices of constant `id`.
@@ -139,7 +88,7 @@ impl CpuWeights {
 
     /// Constant `id` as it is.
     pub(super) fn plain(&self, id: ConstantId) -> Result<Constant> {
-        self.plain.get(&id).cloned().ok_or_else(|| missing(id))
+        self.plain.get(&id).map(|constant| Constant::clone(constant)).ok_or_else(|| missing(id))
     }
 }
 
@@ -152,6 +101,82 @@ impl Weights for CpuWeights {
 impl fmt::Debug for CpuWeights {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CpuWeights({} bytes)", self.bytes)
+    }
+}
+
+/// A piece's address and size.
+fn piece_size<T: PieceBytes + ?Sized>(piece: &Arc<T>) -> (usize, usize) {
+    (Arc::as_ptr(piece).cast::<u8>().addr(), piece.piece_bytes())
+}
+
+/// Weights that are being packed.
+struct Packing<'a> {
+    constants: &'a [Constant],
+    plan: &'a LogicalPlan,
+    cache: &'a WeightCache,
+    weights: CpuWeights,
+}
+
+impl Packing<'_> {
+    fn add_step(&mut self, step: &Step) -> Result<()> {
+        for (index, operand) in step.inputs.iter().chain(&step.epilogue.residual).enumerate() {
+            let Source::Constant(id) = operand.source else { continue };
+            match &step.op {
+                Op::MatMul if index == 1 => self.add_matrices(id, operand.shape.dims())?,
+                Op::Conv(conv) if index == 1 => self.add_filters(id, step, conv)?,
+                _ => self.add_plain(id)?,
+            }
+        }
+        match step.epilogue.bias {
+            Some(id) => self.add_bias(id),
+            None => Ok(()),
+        }
+    }
+
+    fn add_matrices(&mut self, id: ConstantId, dims: &[usize]) -> Result<()> {
+        let Entry::Vacant(place) = self.weights.matrices.entry(id) else { return Ok(()) };
+        let constant = find(self.constants, id)?;
+        let &[.., depth, columns] = dims else {
+            return Err(Error::internal("the plan could not be lowered", "a matrix has fewer than two dimensions"));
+        };
+        let packed = self.cache.matrices(constant, [depth, columns], || {
+            let values = constant_floats(constant)?;
+            let count = values.len().checked_div(depth * columns).unwrap_or(0);
+            let pack = |matrix: usize| {
+                let first = matrix * depth * columns;
+                PackedWeights::pack(storage(constant), depth, columns, |k, n| values.get(first + k * columns + n))
+            };
+            Ok((0..count).map(pack).collect())
+        })?;
+        place.insert(packed);
+        Ok(())
+    }
+
+    fn add_filters(&mut self, id: ConstantId, step: &Step, conv: &insula_model::Conv) -> Result<()> {
+        let Entry::Vacant(place) = self.weights.filters.entry((id, conv.groups)) else { return Ok(()) };
+        let constant = find(self.constants, id)?;
+        let shape = conv_shape(self.plan, step, conv)?;
+        let packed = self.cache.filters(constant, conv.groups, || {
+            Ok(Arc::new(ConvWeights::pack(&shape, storage(constant), constant_floats(constant)?)))
+        })?;
+        place.insert(packed);
+        Ok(())
+    }
+
+    fn add_bias(&mut self, id: ConstantId) -> Result<()> {
+        if let Entry::Vacant(place) = self.weights.biases.entry(id) {
+            let constant = find(self.constants, id)?;
+            place.insert(self.cache.bias(constant, || Ok(constant.typed::<f32>()?.into()))?);
+        }
+        Ok(())
+    }
+
+    fn add_plain(&mut self, id: ConstantId) -> Result<()> {
+        if let Entry::Vacant(place) = self.weights.plain.entry(id) {
+            let constant = find(self.constants, id)?;
+            place.insert(self.cache.plain(constant, || Ok(Arc::new(constant.clone())))?);
+        }
+        Ok(())
     }
 }
 

@@ -1,48 +1,159 @@
-//! Who has which weights: by content, without keeping any alive. The device looks here before it packs.
+//! Who has which weights: by the content of the constant and the way it is packed, without keeping any alive. Packing looks
+//! here first, so that what two plans, versions or tenants have in common exists once.
 
 use std::collections::HashMap;
+use std::fmt::{self, Debug};
 use std::sync::{Arc, Weak};
 
 use insula_core::Result;
+use insula_kernels::conv::ConvWeights;
+use insula_kernels::gemm::PackedWeights;
+use insula_model::Constant;
 use parking_lot::Mutex;
+use smallvec::{SmallVec, smallvec};
 
-use super::CpuWeights;
-use crate::device::Weights as _;
+/// A piece of weights that can tell its size.
+pub(in crate::cpu) trait PieceBytes {
+    /// Its bytes.
+    fn piece_bytes(&self) -> usize;
+}
 
-/// Weights that are in use somewhere, by the hash of what they were packed from.
-#[derive(Debug, Default)]
+impl PieceBytes for [PackedWeights] {
+    fn piece_bytes(&self) -> usize {
+        self.iter().map(PackedWeights::bytes).sum()
+    }
+}
+
+impl PieceBytes for ConvWeights {
+    fn piece_bytes(&self) -> usize {
+        self.bytes()
+    }
+}
+
+impl PieceBytes for [f32] {
+    fn piece_bytes(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+impl PieceBytes for Constant {
+    fn piece_bytes(&self) -> usize {
+        self.bytes().len()
+    }
+}
+
+/// What a constant holds, and the numbers that say how it is packed.
+type PieceKey = ([u8; 32], SmallVec<[usize; 6]>);
+
+/// Pieces of one kind that are in use somewhere.
+struct Pieces<T: ?Sized>(Mutex<HashMap<PieceKey, Weak<T>>>);
+
+impl<T: PieceBytes + ?Sized> Pieces<T> {
+    fn get_or_pack(&self, key: PieceKey, pack: impl FnOnce() -> Result<Arc<T>>) -> Result<Arc<T>> {
+        if let Some(piece) = self.0.lock().get(&key).and_then(Weak::upgrade) {
+            return Ok(piece);
+        }
+        // Packed outside the lock: a large model must not hold up a small one. Who comes second gives its copy up.
+        let packed = pack()?;
+        let mut entries = self.0.lock();
+        if let Some(piece) = entries.get(&key).and_then(Weak::upgrade) {
+            return Ok(piece);
+        }
+        if entries.len() == entries.capacity() {
+            entries.retain(|_, piece| piece.strong_count() > 0);
+        }
+        entries.insert(key, Arc::downgrade(&packed));
+        Ok(packed)
+    }
+
+    fn bytes(&self) -> usize {
+        let live: Vec<Arc<T>> = self.0.lock().values().filter_map(Weak::upgrade).collect();
+        live.iter().map(|piece| piece.piece_bytes()).sum()
+    }
+}
+
+impl<T: ?Sized> Default for Pieces<T> {
+    fn default() -> Self {
+        Pieces(Mutex::default())
+    }
+}
+
+/// All pieces that are in use somewhere; or, for a plan that lives for a moment, none.
+#[derive(Default)]
 pub(in crate::cpu) struct WeightCache {
-    entries: Mutex<HashMap<[u8; 32], Weak<CpuWeights>>>,
+    matrices: Pieces<[PackedWeights]>,
+    filters: Pieces<ConvWeights>,
+    biases: Pieces<[f32]>,
+    plain: Pieces<Constant>,
+    shares_nothing: bool,
 }
 
 impl WeightCache {
-    /// The weights with content `hash`, packed by `pack` if nobody has them.
-    pub(in crate::cpu) fn get_or_pack(
+    /// One that packs everything anew and looks at no content, for constants that are gone in a moment.
+    pub(in crate::cpu) fn sharing_nothing() -> WeightCache {
+        WeightCache { shares_nothing: true, ..WeightCache::default() }
+    }
+
+    /// The matrices of `sizes` in `constant`.
+    pub(in crate::cpu) fn matrices(
         &self,
-        hash: [u8; 32],
-        pack: impl FnOnce() -> Result<CpuWeights>,
-    ) -> Result<Arc<CpuWeights>> {
-        if let Some(weights) = self.find(&hash) {
-            return Ok(weights);
-        }
-        // Packed outside the lock: a large model must not hold up a small one. Who comes second gives its copy up.
-        let packed = Arc::new(pack()?);
-        let mut entries = self.entries.lock();
-        if let Some(weights) = entries.get(&hash).and_then(Weak::upgrade) {
-            return Ok(weights);
-        }
-        entries.retain(|_, weights| weights.strong_count() > 0);
-        entries.insert(hash, Arc::downgrade(&packed));
-        Ok(packed)
+        constant: &Constant,
+        sizes: [usize; 2],
+        pack: impl FnOnce() -> Result<Arc<[PackedWeights]>>,
+    ) -> Result<Arc<[PackedWeights]>> {
+        self.piece(&self.matrices, constant, sizes.as_slice().into(), pack)
+    }
+
+    /// The filters in `constant` in `groups` groups.
+    pub(in crate::cpu) fn filters(
+        &self,
+        constant: &Constant,
+        groups: usize,
+        pack: impl FnOnce() -> Result<Arc<ConvWeights>>,
+    ) -> Result<Arc<ConvWeights>> {
+        let packing = std::iter::once(groups).chain(constant.shape().dims().iter().copied()).collect();
+        self.piece(&self.filters, constant, packing, pack)
+    }
+
+    /// The bias in `constant`.
+    pub(in crate::cpu) fn bias(
+        &self,
+        constant: &Constant,
+        pack: impl FnOnce() -> Result<Arc<[f32]>>,
+    ) -> Result<Arc<[f32]>> {
+        self.piece(&self.biases, constant, smallvec![], pack)
+    }
+
+    /// `constant` as it is.
+    pub(in crate::cpu) fn plain(
+        &self,
+        constant: &Constant,
+        pack: impl FnOnce() -> Result<Arc<Constant>>,
+    ) -> Result<Arc<Constant>> {
+        self.piece(&self.plain, constant, smallvec![], pack)
     }
 
     /// Bytes of all weights in use.
     pub(in crate::cpu) fn bytes(&self) -> usize {
-        let live: Vec<_> = self.entries.lock().values().filter_map(Weak::upgrade).collect();
-        live.iter().map(|weights| weights.bytes()).sum()
+        self.matrices.bytes() + self.filters.bytes() + self.biases.bytes() + self.plain.bytes()
     }
 
-    fn find(&self, hash: &[u8; 32]) -> Option<Arc<CpuWeights>> {
-        self.entries.lock().get(hash).and_then(Weak::upgrade)
+    fn piece<T: PieceBytes + ?Sized>(
+        &self,
+        pieces: &Pieces<T>,
+        constant: &Constant,
+        packing: SmallVec<[usize; 6]>,
+        pack: impl FnOnce() -> Result<Arc<T>>,
+    ) -> Result<Arc<T>> {
+        match self.shares_nothing {
+            true => pack(),
+            false => pieces.get_or_pack((constant.content_hash(), packing), pack),
+        }
+    }
+}
+
+impl Debug for WeightCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WeightCache({} bytes)", self.bytes())
     }
 }
