@@ -24,6 +24,10 @@ pub enum LoadErrorKind {
     Storage,
     /// A fault of insula's own.
     Internal,
+    /// The rows of a batch would meet: it can be served with each request alone.
+    RowsMeet,
+    /// The values of some inputs decide shapes: see [`LoadError::inputs`].
+    NeedsValues,
 }
 
 /// Why a model could not be loaded.
@@ -33,6 +37,7 @@ pub struct LoadError {
     kind: LoadErrorKind,
     message: String,
     detail: Option<String>,
+    inputs: Vec<usize>,
 }
 
 /// A result with a [`LoadError`].
@@ -41,7 +46,7 @@ pub type LoadResult<T> = Result<T, LoadError>;
 impl LoadError {
     /// An error of `kind`; `message` is for the caller.
     pub fn new(kind: LoadErrorKind, message: impl Into<String>) -> LoadError {
-        LoadError { kind, message: message.into(), detail: None }
+        LoadError { kind, message: message.into(), detail: None, inputs: Vec::new() }
     }
 
     /// Shorthand for [`LoadErrorKind::Malformed`].
@@ -92,6 +97,16 @@ impl LoadError {
     pub fn message(&self) -> &str {
         &self.message
     }
+
+    /// The shape of some value depends on the values of these inputs, by their positions.
+    pub fn needs_values(message: impl Into<String>, inputs: Vec<usize>) -> LoadError {
+        LoadError { inputs, ..LoadError::new(LoadErrorKind::NeedsValues, message) }
+    }
+
+    /// The inputs whose values decide shapes, of an error of kind [`LoadErrorKind::NeedsValues`].
+    pub fn inputs(&self) -> &[usize] {
+        &self.inputs
+    }
 }
 
 /// Shapes and constants that do not add up are the file's fault.
@@ -101,7 +116,12 @@ impl From<Error> for LoadError {
             Code::Internal => LoadErrorKind::Internal,
             _ => LoadErrorKind::Malformed,
         };
-        LoadError { kind, message: error.message().to_string(), detail: error.detail().map(str::to_string) }
+        LoadError {
+            kind,
+            message: error.message().to_string(),
+            detail: error.detail().map(str::to_string),
+            inputs: Vec::new(),
+        }
     }
 }
 
@@ -114,7 +134,9 @@ impl From<LoadError> for Error {
             | LoadErrorKind::Unsupported
             | LoadErrorKind::ExternalData
             | LoadErrorKind::Limit
-            | LoadErrorKind::Settings => Code::InvalidArgument,
+            | LoadErrorKind::Settings
+            | LoadErrorKind::RowsMeet
+            | LoadErrorKind::NeedsValues => Code::InvalidArgument,
         };
         let made = Error::new(code, error.message);
         match error.detail {

@@ -176,6 +176,27 @@ impl Graph {
         }
     }
 
+    /// The graph's inputs that `value` depends on, by their positions, ascending.
+    pub fn inputs_behind(&self, value: ValueId) -> Vec<usize> {
+        let writers = self.writers();
+        let (mut seen, mut open, mut found) = (vec![false; self.values.len()], vec![value], Vec::new());
+        while let Some(value) = open.pop() {
+            if std::mem::replace(&mut seen[value.index()], true) {
+                continue;
+            }
+            match self.values[value.index()].source {
+                ValueSource::Input(input) => found.push(input),
+                ValueSource::Constant(_) => {}
+                ValueSource::Node => {
+                    let writer = writers[value.index()].map(|index| &self.nodes[index]);
+                    open.extend(writer.into_iter().flat_map(Node::reads));
+                }
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
     /// Which node writes each value.
     pub fn writers(&self) -> Vec<Option<usize>> {
         let mut writers = vec![None; self.values.len()];

@@ -1,23 +1,20 @@
-//! A loaded model version: its signature, its constants and its plans. Loading reads the file, runs the passes and plans the
-//! largest batch once, so that whatever is wrong or too large is refused here and never at run time. It executes nothing and is
-//! the entry to this crate for the runtime.
+//! A model for requests of one shape class: its signature, its constants and its plans. Making one plans the largest batch
+//! once, so that whatever is wrong or too large is refused here and never at run time. It executes nothing; devices lower it.
 
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use insula_core::{Dimension, Error, ModelSignature, Result, TensorSpec};
-use sha2::{Digest, Sha256};
+use insula_core::{Error, ModelSignature, Result};
 
 use crate::constant::Constant;
-use crate::error::{LoadError, LoadErrorKind, LoadResult};
+use crate::error::{LoadError, LoadResult};
 use crate::external_data::ExternalData;
-use crate::graph::{Dim, Graph, ValueId};
-use crate::passes;
+use crate::graph::Graph;
+use crate::model_file::ModelFile;
 use crate::passes::constant_folding::ConstantFolder;
 use crate::passes::precision::Precision;
 use crate::plan::LogicalPlan;
-use crate::reader;
 
 /// The batch size that a model has unless told otherwise.
 pub const DEFAULT_MAX_BATCH: usize = 32;
@@ -56,31 +53,42 @@ impl<'a> LoadOptions<'a> {
 pub struct Model {
     signature: Arc<ModelSignature>,
     graph: Graph,
-    content_hash: [u8; 32],
+    max_rows: usize,
 }
 
 impl Model {
-    /// Loads the ONNX file in `onnx`, with external data from `external`. The error names the node, input or constant at fault.
-    pub fn load(onnx: Bytes, external: &dyn ExternalData, options: &LoadOptions<'_>) -> LoadResult<Model> {
-        if !(1..=LARGEST_MAX_BATCH).contains(&options.max_batch) {
-            return Err(LoadError::new(
-                LoadErrorKind::Settings,
-                format!("max_batch is {}, expected 1 to {LARGEST_MAX_BATCH}", options.max_batch),
-            ));
+    /// Loads the ONNX file in `onnx`, with external data from `external`, as one in which nothing but the rows varies. The error
+    /// names the node, input or constant at fault, or the dimension that varies.
+    pub fn load(onnx: Bytes, external: &dyn ExternalData, options: &LoadOptions<'_>) -> LoadResult<Arc<Model>> {
+        let file = ModelFile::load(onnx, external, options)?;
+        file.fixed().cloned().ok_or_else(|| {
+            LoadError::unsupported("its inputs have sizes or values that vary: it is a model for each of their classes")
+        })
+    }
+
+    /// The model whose graph is `graph`, for all rows of `signature`, or where `fewer_rows` is allowed, for those whose
+    /// intermediates fit `arena_limit` bytes. Fails when they do not.
+    pub(crate) fn new(
+        graph: Graph,
+        signature: Arc<ModelSignature>,
+        arena_limit: u64,
+        fewer_rows: bool,
+    ) -> LoadResult<Model> {
+        let mut max_rows = signature.max_batch;
+        loop {
+            let plan = LogicalPlan::new(&graph, max_rows)?;
+            if plan.arena_bytes as u64 <= arena_limit {
+                break;
+            }
+            if max_rows == 1 || !fewer_rows {
+                return Err(LoadError::limit(format!(
+                    "the intermediates of {} rows take {} bytes, the limit is {arena_limit}: lower max_batch",
+                    plan.rows, plan.arena_bytes
+                )));
+            }
+            max_rows /= 2;
         }
-        let read = reader::read(onnx, external, options.constant_limit)?;
-        let mut graph = read.graph;
-        passes::optimise(&mut graph, options.folder, options.precision)?;
-        let signature = signature(&graph, read.batch.as_deref(), options.max_batch);
-        let plan = LogicalPlan::new(&graph, signature.max_batch)?;
-        if plan.arena_bytes as u64 > options.arena_limit {
-            return Err(LoadError::limit(format!(
-                "the intermediates of {} rows take {} bytes, the limit is {}: lower max_batch",
-                plan.rows, plan.arena_bytes, options.arena_limit
-            )));
-        }
-        let content_hash = content_hash(&graph);
-        Ok(Model { signature: Arc::new(signature), graph, content_hash })
+        Ok(Model { signature, graph, max_rows })
     }
 
     /// Inputs, outputs and how requests may be batched.
@@ -98,25 +106,24 @@ impl Model {
         self.graph.constants.iter().map(|constant| constant.bytes().len()).sum()
     }
 
-    /// SHA-256 of the constants and of the operations that use them: equal for models that can share packed weights, whatever
-    /// their names, batch sizes and tenants.
-    pub fn content_hash(&self) -> [u8; 32] {
-        self.content_hash
-    }
-
     /// The batch sizes worth a lowered plan: powers of two below the largest batch, and that.
     pub fn buckets(&self) -> Vec<usize> {
-        let most = self.signature.max_batch;
+        let most = self.max_rows;
         let powers = std::iter::successors(Some(1usize), |rows| rows.checked_mul(2));
         powers.take_while(|rows| *rows < most).chain([most]).collect()
     }
 
-    /// The plan for a batch of `rows` rows, from 1 to the signature's `max_batch`.
+    /// The most rows of a batch: the signature's `max_batch`, or fewer where these sizes would take too much memory.
+    pub fn max_rows(&self) -> usize {
+        self.max_rows
+    }
+
+    /// The plan for a batch of `rows` rows, from 1 to [`Model::max_rows`].
     pub fn logical_plan(&self, rows: usize) -> Result<LogicalPlan> {
-        if !(1..=self.signature.max_batch).contains(&rows) {
+        if !(1..=self.max_rows).contains(&rows) {
             return Err(Error::invalid(format!(
-                "a batch has {rows} rows, the model takes 1 to {}",
-                self.signature.max_batch
+                "a batch has {rows} rows, the model takes 1 to {} of this size",
+                self.max_rows
             )));
         }
         Ok(LogicalPlan::new(&self.graph, rows)?)
@@ -131,37 +138,4 @@ impl fmt::Debug for Model {
             .field("constant_bytes", &self.constant_bytes())
             .finish_non_exhaustive()
     }
-}
-
-fn signature(graph: &Graph, batch: Option<&str>, max_batch: usize) -> ModelSignature {
-    let spec = |name: &str, value: ValueId| {
-        let tensor = graph.tensor(value);
-        let dimension = |dim: &Dim| match dim {
-            Dim::Fixed(size) => Dimension::Fixed(*size),
-            Dim::Batch => Dimension::Symbolic(batch.unwrap_or("batch").into()),
-        };
-        TensorSpec { name: name.into(), dtype: tensor.dtype, dims: tensor.dims.iter().map(dimension).collect() }
-    };
-    ModelSignature {
-        inputs: graph.inputs.iter().map(|&input| spec(&graph.values[input.index()].name, input)).collect(),
-        outputs: graph.outputs.iter().map(|output| spec(&output.name, output.value)).collect(),
-        batched: batch.is_some(),
-        max_batch: if batch.is_some() { max_batch } else { 1 },
-    }
-}
-
-/// Types, shapes and bytes of the constants; then each node's operation, wiring and epilogue. Names are left out.
-fn content_hash(graph: &Graph) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for constant in &graph.constants {
-        hash.update(format!("{} {} {}\n", constant.dtype(), constant.shape(), constant.bytes().len()));
-        hash.update(constant.bytes());
-    }
-    for value in &graph.values {
-        hash.update(format!("{:?} {:?}\n", value.source, value.tensor));
-    }
-    for node in &graph.nodes {
-        hash.update(format!("{:?} {:?} {:?} {:?}\n", node.op, node.inputs, node.output, node.epilogue));
-    }
-    hash.finalize().into()
 }

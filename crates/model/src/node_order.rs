@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use crate::error::{LoadError, LoadResult, quoted};
-use crate::onnx::NodeProto;
+use crate::onnx::{GraphProto, NodeProto};
 
 /// How messages name node number `index`: by its name, or by what it writes.
 pub fn node_label(node: &NodeProto, index: usize) -> String {
@@ -18,12 +18,12 @@ pub fn node_label(node: &NodeProto, index: usize) -> String {
 
 /// The positions of `nodes` in an order in which each follows those it reads from; the file's order where it is one.
 /// `given` are the names of inputs and constants.
-pub fn node_order(nodes: &[NodeProto], given: &HashSet<&str>) -> LoadResult<Vec<usize>> {
-    let writers = writers(nodes, given)?;
+pub fn node_order(nodes: &[NodeProto], given: impl Fn(&str) -> bool) -> LoadResult<Vec<usize>> {
+    let writers = writers(nodes, &given)?;
     let mut readers: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     let mut missing: Vec<usize> = vec![0; nodes.len()];
     for (index, node) in nodes.iter().enumerate() {
-        for input in node.input.iter().filter(|input| !input.is_empty() && !given.contains(input.as_str())) {
+        for input in node.input.iter().filter(|input| !input.is_empty() && !given(input)) {
             let Some(&writer) = writers.get(input.as_str()) else {
                 return Err(LoadError::malformed(format!(
                     "{} reads {}, which no node writes and which is neither an input nor a constant",
@@ -31,6 +31,10 @@ pub fn node_order(nodes: &[NodeProto], given: &HashSet<&str>) -> LoadResult<Vec<
                     quoted(input)
                 )));
             };
+            readers[writer].push(index);
+            missing[index] += 1;
+        }
+        for writer in captured(node, &writers).into_iter().filter(|writer| *writer != index) {
             readers[writer].push(index);
             missing[index] += 1;
         }
@@ -53,11 +57,25 @@ pub fn node_order(nodes: &[NodeProto], given: &HashSet<&str>) -> LoadResult<Vec<
     }
 }
 
-fn writers<'a>(nodes: &'a [NodeProto], given: &HashSet<&str>) -> LoadResult<HashMap<&'a str, usize>> {
+/// The nodes whose outputs the branches of `node` read without naming them among its inputs.
+fn captured(node: &NodeProto, writers: &HashMap<&str, usize>) -> Vec<usize> {
+    let mut open: Vec<&GraphProto> = node.attribute.iter().filter_map(|attribute| attribute.g.as_ref()).collect();
+    let mut found = HashSet::new();
+    while let Some(branch) = open.pop() {
+        let outputs = branch.output.iter().map(|output| &output.name);
+        let read = branch.node.iter().flat_map(|node| &node.input).chain(outputs);
+        found.extend(read.filter_map(|name| writers.get(name.as_str()).copied()));
+        let inner = branch.node.iter().flat_map(|node| &node.attribute).filter_map(|attribute| attribute.g.as_ref());
+        open.extend(inner);
+    }
+    found.into_iter().collect()
+}
+
+fn writers<'a>(nodes: &'a [NodeProto], given: &impl Fn(&str) -> bool) -> LoadResult<HashMap<&'a str, usize>> {
     let mut writers = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
         for output in node.output.iter().filter(|output| !output.is_empty()) {
-            if given.contains(output.as_str()) || writers.insert(output.as_str(), index).is_some() {
+            if given(output) || writers.insert(output.as_str(), index).is_some() {
                 return Err(LoadError::malformed(format!(
                     "{} writes {}, which is an input, a constant or another node's output already",
                     node_label(node, index),

@@ -96,12 +96,18 @@ pub struct AttributeProto {
     /// A tensor.
     #[prost(message, optional, tag = "5")]
     pub t: Option<TensorProto>,
+    /// A graph: a branch of a conditional.
+    #[prost(message, optional, tag = "6")]
+    pub g: Option<GraphProto>,
     /// Floats.
     #[prost(float, repeated, tag = "7")]
     pub floats: Vec<f32>,
     /// Integers.
     #[prost(int64, repeated, tag = "8")]
     pub ints: Vec<i64>,
+    /// Strings.
+    #[prost(bytes = "bytes", repeated, tag = "9")]
+    pub strings: Vec<Bytes>,
     /// Which field holds the value: see [`attribute_type`].
     #[prost(int32, tag = "20")]
     pub r#type: i32,
@@ -120,10 +126,14 @@ pub mod attribute_type {
     pub const STRING: i32 = 3;
     /// `t`
     pub const TENSOR: i32 = 4;
+    /// `g`
+    pub const GRAPH: i32 = 5;
     /// `floats`
     pub const FLOATS: i32 = 6;
     /// `ints`
     pub const INTS: i32 = 7;
+    /// `strings`
+    pub const STRINGS: i32 = 8;
 }
 
 /// A constant.

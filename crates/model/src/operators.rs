@@ -23,6 +23,9 @@ pub const OLDEST_OPSET: i64 = 7;
 /// The newest operator set that is read.
 pub const NEWEST_OPSET: i64 = 28;
 
+/// The operator that the reader itself follows: a choice between two graphs.
+pub(crate) const CONDITIONAL: &str = "If";
+
 /// An operator that is supported.
 pub(crate) struct Operator {
     name: &'static str,
@@ -80,6 +83,14 @@ const OPERATORS: &[Operator] = &[
 /// The names of the supported operators, in order.
 pub fn supported_operators() -> impl Iterator<Item = &'static str> {
     OPERATORS.iter().map(|operator| operator.name)
+}
+
+/// Fails when the operator `name` of `domain` is not supported; the refusal lists what is.
+pub(crate) fn check_known(domain: &str, name: &str) -> LoadResult<()> {
+    match is_onnx_domain(domain) && name == CONDITIONAL {
+        true => Ok(()),
+        false => find(domain, name).map(|_| ()),
+    }
 }
 
 /// The operator `name` of `domain`; the refusal lists what is supported.

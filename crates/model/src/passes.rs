@@ -12,12 +12,12 @@ pub mod views;
 
 use crate::error::LoadResult;
 use crate::graph::Graph;
-use crate::passes::constant_folding::ConstantFolder;
+use crate::passes::constant_folding::Folding;
 use crate::passes::precision::Precision;
 
 /// Runs every pass on `graph`.
-pub fn optimise(graph: &mut Graph, folder: &dyn ConstantFolder, precision: Precision) -> LoadResult<()> {
-    constant_folding::run(graph, folder)?;
+pub fn optimise(graph: &mut Graph, folding: &Folding<'_>, precision: Precision) -> LoadResult<()> {
+    constant_folding::run(graph, folding)?;
     views::run(graph)?;
     layout::run(graph)?;
     views::run(graph)?;

@@ -12,7 +12,8 @@ use insula_core::{ModelName, Version};
 
 use crate::error::{LoadError, LoadErrorKind, LoadResult, quoted};
 use crate::external_data::VersionFolder;
-use crate::model::{LoadOptions, Model};
+use crate::model::LoadOptions;
+use crate::model_file::ModelFile;
 use crate::settings::ModelSettings;
 
 /// The file in a version's folder that holds the graph.
@@ -88,12 +89,12 @@ impl Repository {
     }
 
     /// Loads `version` of model `name` with `options` as they are (see [`ModelSettings::apply`]). Fails the same way each time.
-    pub fn load(&self, name: &ModelName, version: Version, options: &LoadOptions<'_>) -> LoadResult<Model> {
+    pub fn load(&self, name: &ModelName, version: Version, options: &LoadOptions<'_>) -> LoadResult<ModelFile> {
         self.load_file(name, version, options)
             .map_err(|error| error.context(format_args!("model `{name}` version {}", version.number())))
     }
 
-    fn load_file(&self, name: &ModelName, version: Version, options: &LoadOptions<'_>) -> LoadResult<Model> {
+    fn load_file(&self, name: &ModelName, version: Version, options: &LoadOptions<'_>) -> LoadResult<ModelFile> {
         let path = self.version_folder(name, version);
         let missing = || LoadError::new(LoadErrorKind::Missing, "there is no such version");
         let folder = VersionFolder::open(&path).map_err(|error| match error.kind() {
@@ -103,7 +104,7 @@ impl Repository {
         let bytes = read_file(&path.join(MODEL_FILE), MAX_MODEL_BYTES)?;
         let bytes =
             bytes.ok_or_else(|| LoadError::new(LoadErrorKind::Missing, format!("its folder has no {MODEL_FILE}")))?;
-        Model::load(Bytes::from(bytes), &folder, options)
+        ModelFile::load(Bytes::from(bytes), &folder, options)
     }
 
     pub(crate) fn model_folder(&self, name: &ModelName) -> PathBuf {

@@ -10,7 +10,7 @@ mod window;
 use insula_core::DType;
 use smallvec::SmallVec;
 
-use crate::error::{LoadError, LoadResult};
+use crate::error::{LoadError, LoadErrorKind, LoadResult};
 use crate::graph::{Dim, TensorType};
 use crate::op::Op;
 
@@ -60,9 +60,10 @@ pub fn shown(dims: &[Dim]) -> String {
 
 /// An error that the batch's rows would meet.
 pub(crate) fn rows_meet(why: &str) -> LoadError {
-    LoadError::unsupported(format!(
-        "the rows of a batch must stay independent, with the batch as dimension 0, but {why}; a model whose rows depend on each other can be loaded with a fixed first dimension"
-    ))
+    LoadError::new(
+        LoadErrorKind::RowsMeet,
+        format!("the rows of a batch must stay independent, with the batch as dimension 0, but {why}"),
+    )
 }
 
 /// Whether `dtype` is one that arithmetic is done in.

@@ -4,12 +4,13 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use insula_core::{DType, Shape};
 use smallvec::SmallVec;
 
 use crate::constant::Constant;
 use crate::error::{LoadError, LoadErrorKind, LoadResult, quoted};
-use crate::external_data::ExternalData;
+use crate::external_data::{ExternalData, NoExternalData};
 use crate::onnx::{TensorProto, data_type};
 
 /// Reads tensors until their bytes exceed a budget.
@@ -26,6 +27,11 @@ impl<'a> TensorReader<'a> {
         TensorReader { external, limit, used: Cell::new(0) }
     }
 
+    /// For tensors that hold their elements themselves and have been charged before.
+    pub fn settled() -> TensorReader<'static> {
+        TensorReader::new(&NoExternalData, u64::MAX)
+    }
+
     /// The constant that `tensor` describes. The error does not name the tensor.
     pub fn read(&self, tensor: &TensorProto) -> LoadResult<Constant> {
         let dtype = element_type(tensor.data_type)?;
@@ -39,17 +45,35 @@ impl<'a> TensorReader<'a> {
         let Some(bytes) = shape.bytes(dtype)? else {
             return Err(LoadError::unsupported("a constant of type STRING; numbers and booleans are supported"));
         };
-        self.used.set(self.used.get().saturating_add(bytes as u64));
-        if self.used.get() > self.limit {
-            return Err(LoadError::limit(format!(
-                "the model's constants have more than {} bytes, the limit",
-                self.limit
-            )));
-        }
+        self.charge(bytes)?;
         match tensor.data_location {
             0 => inline(tensor, dtype, shape, bytes),
             1 => self.external(tensor, dtype, shape, bytes),
             other => Err(LoadError::malformed(format!("data_location is {other}, expected 0 or 1"))),
+        }
+    }
+
+    /// Brings elements that lie in external data or in the file's own bytes into `tensor`.
+    pub fn settle(&self, tensor: &mut TensorProto) -> LoadResult<()> {
+        if tensor.data_location == 1 {
+            let constant = self.read(tensor)?;
+            tensor.raw_data = Bytes::copy_from_slice(constant.bytes());
+            tensor.data_location = 0;
+            tensor.external_data.clear();
+        } else if !tensor.raw_data.is_empty() {
+            self.charge(tensor.raw_data.len())?;
+            tensor.raw_data = Bytes::copy_from_slice(&tensor.raw_data);
+        }
+        Ok(())
+    }
+
+    fn charge(&self, bytes: usize) -> LoadResult<()> {
+        self.used.set(self.used.get().saturating_add(bytes as u64));
+        match self.used.get() > self.limit {
+            true => {
+                Err(LoadError::limit(format!("the model's constants have more than {} bytes, the limit", self.limit)))
+            }
+            false => Ok(()),
         }
     }
 

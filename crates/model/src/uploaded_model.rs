@@ -8,7 +8,8 @@ use insula_core::Version;
 
 use crate::error::{LoadError, LoadErrorKind, LoadResult, quoted};
 use crate::external_data::{UploadedData, components};
-use crate::model::{LoadOptions, Model};
+use crate::model::LoadOptions;
+use crate::model_file::ModelFile;
 use crate::repository::MODEL_FILE;
 
 /// The most files of one version.
@@ -46,11 +47,11 @@ impl VersionFiles {
     }
 
     /// Loads the model from these files.
-    pub fn load(&self, options: &LoadOptions<'_>) -> LoadResult<Model> {
+    pub fn load(&self, options: &LoadOptions<'_>) -> LoadResult<ModelFile> {
         let missing =
             || LoadError::new(LoadErrorKind::Settings, format!("there is no file {MODEL_FILE} among those uploaded"));
         let onnx = self.files.get(MODEL_FILE).ok_or_else(missing)?.clone();
-        Model::load(onnx, &UploadedData::new(self.files.clone()), options)
+        ModelFile::load(onnx, &UploadedData::new(self.files.clone()), options)
     }
 }
 

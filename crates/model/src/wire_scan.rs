@@ -43,6 +43,8 @@ impl Kind {
             (Kind::Node, 1 | 2) => Kind::Text,
             (Kind::Node, 5) => Kind::Attribute,
             (Kind::Attribute, 5) => Kind::Tensor,
+            (Kind::Attribute, 6) => Kind::Graph,
+            (Kind::Attribute, 9) => Kind::Text,
             (Kind::Tensor, 13) => Kind::Entry,
             (Kind::ValueInfo, 2) => Kind::Type,
             (Kind::Type, 1) => Kind::TensorType,

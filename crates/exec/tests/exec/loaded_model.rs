@@ -27,7 +27,7 @@ pub fn elements<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
 /// A model on the CPU.
 pub struct Loaded {
     pub device: CpuDevice,
-    pub model: Model,
+    pub model: Arc<Model>,
     pub weights: Arc<dyn insula_exec::Weights>,
 }
 

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::error::{LoadError, LoadResult, quoted};
-use crate::onnx::{AttributeProto, NodeProto, TensorProto, attribute_type};
+use crate::onnx::{AttributeProto, GraphProto, NodeProto, TensorProto, attribute_type};
 
 /// The attributes of one node.
 pub(crate) struct Attributes<'a> {
@@ -81,6 +81,22 @@ impl<'a> Attributes<'a> {
     /// Floats.
     pub fn floats(&self, name: &'static str) -> LoadResult<Option<&'a [f32]>> {
         Ok(self.typed(name, attribute_type::FLOATS, "a list of floats")?.map(|attribute| &*attribute.floats))
+    }
+
+    /// Texts.
+    #[allow(dead_code, reason = "for recurrent operators")]
+    pub fn texts(&self, name: &'static str) -> LoadResult<Option<Vec<&'a str>>> {
+        let Some(attribute) = self.typed(name, attribute_type::STRINGS, "a list of strings")? else { return Ok(None) };
+        let texts: Result<Vec<&str>, _> = attribute.strings.iter().map(|text| std::str::from_utf8(text)).collect();
+        texts.map(Some).map_err(|_| LoadError::malformed(format!("attribute `{name}` is not text")))
+    }
+
+    /// A graph.
+    pub fn graph(&self, name: &'static str) -> LoadResult<&'a GraphProto> {
+        match self.typed(name, attribute_type::GRAPH, "a graph")? {
+            Some(AttributeProto { g: Some(graph), .. }) => Ok(graph),
+            _ => Err(LoadError::malformed(format!("attribute `{name}` is missing"))),
+        }
     }
 
     /// A tensor.

@@ -11,6 +11,7 @@ use crate::error::{LoadError, LoadResult};
 use crate::graph::{Graph, TensorType, ValueId};
 use crate::op::Op;
 use crate::operators::Attributes;
+use crate::passes::constant_folding::Folding;
 use crate::shape_inference::{Dims, rows_meet};
 use crate::tensor_reader::TensorReader;
 
@@ -47,6 +48,8 @@ pub(crate) struct NodeImport<'a> {
     pub graph: &'a mut Graph,
     /// The reader of tensors in attributes.
     pub tensors: &'a TensorReader<'a>,
+    /// Computes what depends on constants alone.
+    pub folding: &'a Folding<'a>,
     /// The node's name.
     pub name: Arc<str>,
     /// Its inputs; `None` for one left out.
@@ -55,6 +58,10 @@ pub(crate) struct NodeImport<'a> {
     pub attributes: Attributes<'a>,
     /// The version of ONNX's operator set that the model uses.
     pub opset: i64,
+    /// Which of its outputs somebody may read, the first included.
+    pub wanted: SmallVec<[bool; 4]>,
+    /// What the operator gives for the outputs after the first, in order; left empty by operators that have none.
+    pub more_outputs: SmallVec<[Item; 2]>,
 }
 
 impl NodeImport<'_> {
@@ -85,11 +92,30 @@ impl NodeImport<'_> {
             Some(Item::Sizes(sizes)) => Ok(Some(sizes)),
             Some(Item::Value(value)) => match self.graph.constant(value) {
                 Some(constant) => Sizes::from_constant(constant).map(Some),
-                None => Err(LoadError::unsupported(format!(
-                    "input {index} must be known at load: a constant, or made from shapes"
-                ))),
+                None => Err(self.not_known(index, value)),
             },
         }
+    }
+
+    /// Whether output number `index` is wanted.
+    #[allow(dead_code, reason = "for operators with several outputs")]
+    pub fn wants(&self, index: usize) -> bool {
+        self.wanted.get(index).copied().unwrap_or(false)
+    }
+
+    /// Input number `index` as a constant, if it is there. Fails when it is not known before a request runs, naming the
+    /// model's inputs whose values it depends on: they then become part of what a plan is made for.
+    pub fn known(&mut self, index: usize) -> LoadResult<Option<&Constant>> {
+        let Some(value) = self.optional(index)? else { return Ok(None) };
+        match self.graph.constant(value).is_some() {
+            true => Ok(self.graph.constant(value)),
+            false => Err(self.not_known(index, value)),
+        }
+    }
+
+    fn not_known(&self, index: usize, value: ValueId) -> LoadError {
+        let inputs = self.graph.inputs_behind(value);
+        LoadError::needs_values(format!("input {index} must be known before a request runs"), inputs)
     }
 
     /// Input number `index` as integers, if it is there. Fails when it is not a constant.
@@ -102,17 +128,16 @@ impl NodeImport<'_> {
             Some(constant) => Ok(Some(
                 constant.to_i64().map_err(|error| LoadError::from(error).context(format_args!("input {index}")))?,
             )),
-            None => Err(LoadError::unsupported(format!("input {index} must be a constant"))),
+            None => Err(self.not_known(index, *value)),
         }
     }
 
     /// Input number `index` as one float, if it is there. Fails when it is not a constant with one element.
     pub fn scalar(&mut self, index: usize) -> LoadResult<Option<f32>> {
-        let Some(value) = self.optional(index)? else { return Ok(None) };
-        let constant = self.graph.constant(value);
-        match constant.map(Constant::to_f32).transpose()?.as_deref() {
-            Some([one]) => Ok(Some(*one)),
-            _ => Err(LoadError::unsupported(format!("input {index} must be a constant with one element"))),
+        let Some(constant) = self.known(index)? else { return Ok(None) };
+        match &*constant.to_f32()? {
+            [one] => Ok(Some(*one)),
+            _ => Err(LoadError::unsupported(format!("input {index} must have one element"))),
         }
     }
 
@@ -131,9 +156,12 @@ impl NodeImport<'_> {
         self.graph.tensor(value).dims.len()
     }
 
-    /// Adds an operation.
+    /// Adds an operation, or its result when all its inputs are constants.
     pub fn compute(&mut self, op: Op, inputs: &[ValueId]) -> LoadResult<ValueId> {
-        self.graph.add_compute(self.name.clone(), op, inputs)
+        match self.folding.fold(self.graph, &self.name, &op, inputs)? {
+            Some(constant) => self.graph.add_constant(self.name.clone(), constant),
+            None => self.graph.add_compute(self.name.clone(), op, inputs),
+        }
     }
 
     /// Adds a view.
@@ -172,6 +200,11 @@ impl NodeImport<'_> {
 pub(crate) const MAX_SIZES: usize = 64;
 
 impl Sizes {
+    /// Whether one of them is the batch's.
+    pub fn has_batch(&self) -> bool {
+        self.sizes.contains(&Size::Batch)
+    }
+
     /// Fails when there are too many.
     pub fn new(sizes: SmallVec<[Size; 4]>, scalar: bool) -> LoadResult<Sizes> {
         match sizes.len() > MAX_SIZES {
@@ -196,7 +229,7 @@ impl Sizes {
     }
 
     /// As an INT64 constant. Fails when one of them is the batch's.
-    fn to_constant(&self) -> LoadResult<Constant> {
+    pub fn to_constant(&self) -> LoadResult<Constant> {
         let mut values = Vec::with_capacity(self.sizes.len());
         for size in &self.sizes {
             match size {

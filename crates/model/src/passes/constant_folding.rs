@@ -1,14 +1,17 @@
 //! Computes at load what depends on constants alone, by asking a device through [`ConstantFolder`]. It executes nothing itself
 //! and is bounded in work and memory: what would cost more stays in the graph.
 
+use std::cell::Cell;
 use std::fmt;
 
 use insula_core::Result;
+use smallvec::SmallVec;
 
 use crate::constant::{Constant, ConstantId};
 use crate::error::{LoadError, LoadResult};
-use crate::graph::{Dim, Graph, Node, NodeOp, ValueSource};
+use crate::graph::{Dim, Graph, Node, NodeOp, TensorType, ValueId, ValueSource};
 use crate::op::Op;
+use crate::shape_inference;
 
 /// A device that computes one operation on constants. Handed to the loader, so that this crate runs nothing.
 pub trait ConstantFolder: Send + Sync + fmt::Debug {
@@ -29,12 +32,57 @@ impl ConstantFolder for NoFolding {
 /// Multiplications and additions that folding one model may take.
 const MAX_WORK: u64 = 1 << 31;
 
+/// Folds while a graph grows, with what work is left for one model.
+#[derive(Debug)]
+pub struct Folding<'a> {
+    folder: &'a dyn ConstantFolder,
+    work_left: Cell<u64>,
+}
+
+impl<'a> Folding<'a> {
+    /// By `folder`, with a whole model's work left.
+    pub fn new(folder: &'a dyn ConstantFolder) -> Folding<'a> {
+        Folding { folder, work_left: Cell::new(MAX_WORK) }
+    }
+
+    /// The result of `op` on `inputs`, which is for node `name`; `None` when they are not all constants, or it costs too much.
+    pub fn fold(&self, graph: &mut Graph, name: &str, op: &Op, inputs: &[ValueId]) -> LoadResult<Option<Constant>> {
+        if inputs.iter().any(|&input| graph.constant(input).is_none()) {
+            return Ok(None);
+        }
+        let expected = {
+            let types: SmallVec<[&TensorType; 2]> = inputs.iter().map(|&input| graph.tensor(input)).collect();
+            shape_inference::infer(op, &types)?
+        };
+        let shape = expected.shape(1)?;
+        let Some(bytes) = shape.bytes(expected.dtype)? else { return Ok(None) };
+        let work = work(graph, &expected, op, inputs);
+        let Some(left) = self.work_left.get().checked_sub(work) else { return Ok(None) };
+        if expected.dims.contains(&Dim::Batch) || !graph.charge_derived(bytes) {
+            return Ok(None);
+        }
+        self.work_left.set(left);
+        let inputs: Vec<&Constant> = inputs.iter().filter_map(|&input| graph.constant(input)).collect();
+        let constant = self.folder.fold(op, &inputs).map_err(|error| {
+            LoadError::from(error).context(format_args!("node `{name}`, which depends on constants alone"))
+        })?;
+        match constant {
+            Some(constant) if constant.dtype() != expected.dtype || *constant.shape() != shape => {
+                Err(LoadError::internal(
+                    "a constant was computed with another type or shape than its node has",
+                    format!("{} `{name}`: {constant:?}, expected {} {shape}", op.name(), expected.dtype),
+                ))
+            }
+            found => Ok(found),
+        }
+    }
+}
+
 /// Turns every node whose inputs are constants into a constant.
-pub fn run(graph: &mut Graph, folder: &dyn ConstantFolder) -> LoadResult<()> {
-    let mut work_left = MAX_WORK;
+pub fn run(graph: &mut Graph, folding: &Folding<'_>) -> LoadResult<()> {
     let nodes = std::mem::take(&mut graph.nodes);
     for node in nodes {
-        match folded(graph, &node, folder, &mut work_left)? {
+        match folded(graph, &node, folding)? {
             Some(constant) => set_constant(graph, &node, constant)?,
             None => graph.nodes.push(node),
         }
@@ -42,57 +90,34 @@ pub fn run(graph: &mut Graph, folder: &dyn ConstantFolder) -> LoadResult<()> {
     Ok(())
 }
 
-fn folded(
-    graph: &mut Graph,
-    node: &Node,
-    folder: &dyn ConstantFolder,
-    work_left: &mut u64,
-) -> LoadResult<Option<Constant>> {
-    if node.inputs.iter().any(|&input| graph.constant(input).is_none()) || !node.epilogue.is_none() {
+fn folded(graph: &mut Graph, node: &Node, folding: &Folding<'_>) -> LoadResult<Option<Constant>> {
+    if !node.epilogue.is_none() {
         return Ok(None);
     }
-    let expected = graph.tensor(node.output).clone();
-    let shape = expected.shape(1)?;
-    let op = match &node.op {
+    match &node.op {
         NodeOp::View => {
-            return Ok(graph.constant(node.inputs[0]).map(|constant| constant.reshaped(shape)).transpose()?);
+            let shape = graph.tensor(node.output).shape(1)?;
+            Ok(graph.constant(node.inputs[0]).map(|constant| constant.reshaped(shape)).transpose()?)
         }
-        NodeOp::Compute(op) => op,
-    };
-    let Some(bytes) = shape.bytes(expected.dtype)? else { return Ok(None) };
-    let Some(left) = work_left.checked_sub(work(graph, node, op)) else { return Ok(None) };
-    if !graph.charge_derived(bytes) {
-        return Ok(None);
-    }
-    *work_left = left;
-    let inputs: Vec<&Constant> = node.inputs.iter().filter_map(|&input| graph.constant(input)).collect();
-    let constant = folder.fold(op, &inputs).map_err(|error| {
-        LoadError::from(error).context(format_args!("node `{}`, which depends on constants alone", node.name))
-    })?;
-    match constant {
-        Some(constant) if constant.dtype() != expected.dtype || *constant.shape() != shape => Err(LoadError::internal(
-            "a constant was computed with another type or shape than its node has",
-            format!("{} `{}`: {constant:?}, expected {} {shape}", op.name(), node.name, expected.dtype),
-        )),
-        found => Ok(found),
+        NodeOp::Compute(op) => folding.fold(graph, &node.name, op, &node.inputs),
     }
 }
 
-/// An upper bound of the additions and multiplications in `node`.
-fn work(graph: &Graph, node: &Node, op: &Op) -> u64 {
+/// An upper bound of the additions and multiplications of `op`.
+fn work(graph: &Graph, output: &TensorType, op: &Op, inputs: &[ValueId]) -> u64 {
     let elements = |dims: &[Dim]| {
         let sizes = dims.iter().map(|dim| if let Dim::Fixed(size) = dim { *size as u64 } else { 1 });
         sizes.fold(1u64, u64::saturating_mul)
     };
-    let output = elements(&graph.tensor(node.output).dims);
+    let output = elements(&output.dims);
     let each = match op {
-        Op::Conv(_) => elements(&graph.tensor(node.inputs[1]).dims[1..]),
-        Op::MatMul => elements(graph.tensor(node.inputs[0]).dims.last().map_or(&[], std::slice::from_ref)),
+        Op::Conv(_) => elements(&graph.tensor(inputs[1]).dims[1..]),
+        Op::MatMul => elements(graph.tensor(inputs[0]).dims.last().map_or(&[], std::slice::from_ref)),
         Op::MaxPool(window) => (window.kernel[0] as u64).saturating_mul(window.kernel[1] as u64),
         Op::AveragePool(pool) => (pool.window.kernel[0] as u64).saturating_mul(pool.window.kernel[1] as u64),
         _ => 1,
     };
-    output.saturating_mul(each).saturating_add(elements(&graph.tensor(node.inputs[0]).dims))
+    output.saturating_mul(each).saturating_add(elements(&graph.tensor(inputs[0]).dims))
 }
 
 fn set_constant(graph: &mut Graph, node: &Node, constant: Constant) -> LoadResult<()> {

@@ -1,6 +1,7 @@
 //! The project's own models: they load as they should, and answer as onnxruntime does.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use insula_core::{DType, ModelName, Version};
 use insula_model::{Binding, LoadOptions, Model, Precision, Repository};
@@ -12,11 +13,14 @@ fn project(path: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(path)
 }
 
-fn load(folder: &str, name: &str, version: u32, precision: Precision) -> Model {
+fn load(folder: &str, name: &str, version: u32, precision: Precision) -> Arc<Model> {
     let options = LoadOptions { precision, ..LoadOptions::new(&Folder) };
     Repository::new(project(folder))
         .load(&ModelName::new(name).unwrap(), Version::new(version).unwrap(), &options)
         .unwrap()
+        .fixed()
+        .unwrap()
+        .clone()
 }
 
 fn reference(name: &str) -> Vec<f64> {

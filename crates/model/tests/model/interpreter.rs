@@ -274,7 +274,7 @@ pub fn encode(dtype: DType, data: &[f64]) -> Vec<u8> {
             DType::Fp16 => bytes.extend(f16::from_f64(value).to_le_bytes()),
             DType::Int64 => bytes.extend((value as i64).to_le_bytes()),
             DType::Int32 => bytes.extend((value as i32).to_le_bytes()),
-            DType::Uint8 => bytes.extend((value as u8).to_le_bytes()),
+            DType::Uint8 | DType::Bool => bytes.extend((value as u8).to_le_bytes()),
             other => panic!("the tests do not use {other}"),
         }
     }
@@ -288,7 +288,7 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
         DType::Fp16 => f16::from_le_bytes(bytes.try_into().unwrap()).to_f64(),
         DType::Int64 => i64::from_le_bytes(bytes.try_into().unwrap()) as f64,
         DType::Int32 => f64::from(i32::from_le_bytes(bytes.try_into().unwrap())),
-        DType::Uint8 => f64::from(bytes[0]),
+        DType::Uint8 | DType::Bool => f64::from(bytes[0]),
         other => panic!("the tests do not use {other}"),
     };
     bytes.chunks_exact(size).map(value).collect()

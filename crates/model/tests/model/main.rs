@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what the tests share fails as tests do")]
 
 mod builder;
+mod classes;
 mod examples;
 mod fusions;
 mod hostile;

@@ -2,13 +2,15 @@
 
 use insula_core::DType;
 use insula_model::onnx::data_type::{FLOAT, FLOAT16, INT64};
+use std::sync::Arc;
+
 use insula_model::{LoadError, LoadOptions, LogicalPlan, Model, NoExternalData, Op, Precision};
 
 use crate::builder::*;
 use crate::interpreter::{Folder, Tensor, run};
 use crate::loading::{operations, random_inputs};
 
-fn load(builder: &Builder, precision: Precision) -> Result<Model, LoadError> {
+fn load(builder: &Builder, precision: Precision) -> Result<Arc<Model>, LoadError> {
     Model::load(builder.bytes(), &NoExternalData, &LoadOptions { precision, ..LoadOptions::new(&Folder) })
 }
 
@@ -89,7 +91,6 @@ fn both_precisions_agree_within_what_half_can_say() {
     let expected = run(&wide_plan, wide.constants(), &inputs);
     crate::loading::assert_alike(&run(&half_plan, half.constants(), &inputs)[..1], &expected[..1], 5e-3, &half_plan);
     assert!(half.constant_bytes() < wide.constant_bytes());
-    assert_ne!(wide.content_hash(), half.content_hash());
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn settings_replace_the_defaults() {
     write(root.path(), "m/model.toml", b"precision = \"fp16\"\n[batching]\nmax_batch = 4\n");
     let options = repository.settings(&name("m")).unwrap().apply(options());
     assert_eq!(options.precision, Precision::Fp16);
-    assert_eq!(repository.load(&name("m"), version(1), &options).unwrap().buckets(), [1, 2, 4]);
+    assert_eq!(repository.load(&name("m"), version(1), &options).unwrap().fixed().unwrap().buckets(), [1, 2, 4]);
     write(root.path(), "m/model.toml", b"presicion = 1");
     let error = repository.settings(&name("m")).unwrap_err();
     assert!(error.message().contains("model `m`, model.toml") && error.message().contains("`precision`"), "{error}");

@@ -10,7 +10,7 @@ use insula_core::{Error, ModelName, Result, TenantId, Version};
 use insula_exec::Device;
 use insula_memory::HostBudget;
 use insula_model::{
-    Binding, LoadOptions, LogicalPlan, Model, ModelSettings, Precision, PrivateModels, Repository, VersionFiles,
+    Binding, LoadOptions, LogicalPlan, ModelFile, ModelSettings, Precision, PrivateModels, Repository, VersionFiles,
 };
 use insula_store::Precision as GrantedPrecision;
 use insula_telemetry::metrics::Metrics;
@@ -177,11 +177,18 @@ impl LoaderWork {
         }
     }
 
-    fn read(&self, read: impl FnOnce(LoadOptions<'_>) -> Result<Model>, settings: &ModelSettings) -> Result<Model> {
+    fn read(
+        &self,
+        read: impl FnOnce(LoadOptions<'_>) -> Result<ModelFile>,
+        settings: &ModelSettings,
+    ) -> Result<ModelFile> {
         read(settings.apply(LoadOptions::new(self.device.folder())))
     }
 
-    fn lower(&mut self, name: &ModelName, model: &Model, settings: &ModelSettings) -> Result<Arc<LoadedModel>> {
+    fn lower(&mut self, name: &ModelName, file: &ModelFile, settings: &ModelSettings) -> Result<Arc<LoadedModel>> {
+        let model = file.fixed().ok_or_else(|| {
+            Error::invalid("its inputs vary in more than their rows; export the model with fixed sizes")
+        })?;
         let weights = self.device.load_weights(model)?;
         let logical = model.buckets().into_iter().map(|rows| model.logical_plan(rows)).collect::<Result<Vec<_>>>()?;
         let plans = logical.iter().map(|plan| self.device.lower(plan, &weights)).collect::<Result<Vec<_>>>()?;
