@@ -9,14 +9,14 @@ use bytemuck::Pod;
 use crate::conv::ConvShape;
 
 /// A number that is multiplied and added exactly as its type does it.
-pub trait Number: Pod {
+pub trait Multiplicand: Pod {
     /// `self + a * b`.
     fn add_product(self, a: Self, b: Self) -> Self;
 }
 
 macro_rules! integers {
     ($($type:ty),*) => {$(
-        impl Number for $type {
+        impl Multiplicand for $type {
             #[inline(always)]
             fn add_product(self, a: $type, b: $type) -> $type {
                 self.wrapping_add(a.wrapping_mul(b))
@@ -26,7 +26,7 @@ macro_rules! integers {
 }
 integers!(i32, i64, u32, u64);
 
-impl Number for f64 {
+impl Multiplicand for f64 {
     #[inline(always)]
     fn add_product(self, a: f64, b: f64) -> f64 {
         self + a * b
@@ -38,7 +38,7 @@ impl Number for f64 {
 /// # Panics
 ///
 /// When the parts do not fit together: a defect of the caller.
-pub fn product<T: Number>(rows: Range<usize>, (depth, columns): (usize, usize), a: &[T], b: &[T], out: &mut [T]) {
+pub fn product<T: Multiplicand>(rows: Range<usize>, (depth, columns): (usize, usize), a: &[T], b: &[T], out: &mut [T]) {
     assert_eq!(b.len(), depth * columns, "a B of {depth} x {columns}");
     for row in rows {
         let to = &mut out[row * columns..(row + 1) * columns];
@@ -50,7 +50,7 @@ pub fn product<T: Number>(rows: Range<usize>, (depth, columns): (usize, usize), 
 }
 
 #[inline(always)]
-fn add_scaled<T: Number>(to: &mut [T], a: T, b: &[T]) {
+fn add_scaled<T: Multiplicand>(to: &mut [T], a: T, b: &[T]) {
     for (to, b) in to.iter_mut().zip(b) {
         *to = to.add_product(a, *b);
     }
@@ -62,7 +62,7 @@ fn add_scaled<T: Number>(to: &mut [T], a: T, b: &[T]) {
 /// # Panics
 ///
 /// When the parts do not fit together: a defect of the caller.
-pub fn arrange_filters<T: Number>(shape: &ConvShape, weights: &[T], to: &mut [T]) {
+pub fn arrange_filters<T: Multiplicand>(shape: &ConvShape, weights: &[T], to: &mut [T]) {
     let (taps, channels) = (shape.window.taps(), shape.channels / shape.groups);
     let filters = shape.filters / shape.groups;
     assert!(weights.len() == to.len() && to.len() == shape.filters * channels * taps, "weights of a convolution");
@@ -80,7 +80,7 @@ pub fn arrange_filters<T: Number>(shape: &ConvShape, weights: &[T], to: &mut [T]
 /// # Panics
 ///
 /// When the parts do not fit together: a defect of the caller.
-pub fn convolve<T: Number>(shape: &ConvShape, rows: Range<usize>, input: &[T], filters: &[T], out: &mut [T]) {
+pub fn convolve<T: Multiplicand>(shape: &ConvShape, rows: Range<usize>, input: &[T], filters: &[T], out: &mut [T]) {
     let window = &shape.window;
     let (channels, columns) = (shape.channels / shape.groups, shape.filters / shape.groups);
     let mut pixel = window.pixel(rows.start);

@@ -2,8 +2,9 @@
 //!
 //! Shape of the contract: every tensor is row-major in its stated shape and every operation has one output. The
 //! reader turns ONNX operators into these: axes are resolved to 0..rank, padding is explicit, channels come last. So
-//! * `Conv`, `MaxPool`, `AveragePool` take and give `[N, H, W, C]`; a `Conv`'s second input is the weight as ONNX has it,
-//!   `[M, C / groups, kH, kW]`, always a constant, and it has no bias input (that is an [`Epilogue`](crate::plan::Epilogue)'s);
+//! * convolutions and poolings take and give `[N, spatial.., C]` with one to three spatial axes; a `Conv`'s second input is the
+//!   weight as ONNX has it, `[M, C / groups, kernel..]`, and it has no bias input (that is an
+//!   [`Epilogue`](crate::plan::Epilogue)'s);
 //! * Gemm is `MatMul` (with what it needs around it), GlobalAveragePool is `ReduceMean`, BatchNormalization is part of a
 //!   `Conv`'s weights or a `Mul` with a bias, Softmax before opset 13 is a `Softmax` between two views;
 //! * Identity, Dropout, Flatten, Reshape, Squeeze and Unsqueeze are views and never reach a device.
@@ -20,11 +21,12 @@ pub type Axes = SmallVec<[usize; 4]>;
 /// What a device is asked to compute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op {
-    /// 2-D cross-correlation. Inputs: `[N, H, W, C]`, weight `[M, C / groups, kH, kW]`. Output `[N, oH, oW, M]`. Padding is zeros.
+    /// Cross-correlation. Inputs: `[N, spatial.., C]`, weight `[M, C / groups, kernel..]`. Output `[N, spatial.., M]`. Padding is
+    /// zeros.
     Conv(Conv),
-    /// The largest element of each window, never of the padding. `[N, H, W, C]` to `[N, oH, oW, C]`.
+    /// The largest element of each window, never of the padding. `[N, spatial.., C]` to the same rank.
     MaxPool(Window),
-    /// The mean of each window. `[N, H, W, C]` to `[N, oH, oW, C]`.
+    /// The mean of each window. `[N, spatial.., C]` to the same rank.
     AveragePool(AveragePool),
     /// Matrix product as numpy has it, both inputs at least 2-D: `[.., M, K] x [.., K, N]` gives `[.., M, N]`, the leading
     /// dimensions broadcast. With a 2-D second input all leading dimensions of the first are rows.
@@ -67,32 +69,29 @@ pub enum Op {
     },
 }
 
-/// Zeros (or nothing) around the image, in pixels.
+/// Zeros (or nothing) around the image, in pixels along depth, height and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Pads {
-    /// Above the first row.
-    pub top: usize,
-    /// Left of the first column.
-    pub left: usize,
-    /// Below the last row.
-    pub bottom: usize,
-    /// Right of the last column.
-    pub right: usize,
+    /// In front of the first pixel.
+    pub before: [usize; 3],
+    /// Behind the last pixel.
+    pub after: [usize; 3],
 }
 
-/// A window that slides over height and width. Pairs are `[height, width]`.
+/// A window that slides over an image's one to three spatial axes. Triples are `[depth, height, width]`; an image with fewer
+/// axes has the last ones, and the others are 1 (padding 0).
 ///
 /// Output pixel `o` covers input pixels `o * stride + i * dilation - pad` for `i` in `0..kernel`. The output has
-/// `(size + pads - ((kernel - 1) * dilation + 1)) / stride + 1` pixels (ONNX's `ceil_mode` has become more padding below and
-/// to the right), so every window lies within the padded image; a pooling's windows each hold at least one pixel of the image.
+/// `(size + pads - ((kernel - 1) * dilation + 1)) / stride + 1` pixels (ONNX's `ceil_mode` has become more padding behind the
+/// image), so every window lies within the padded image; a pooling's windows each hold at least one pixel of the image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Window {
     /// The window's size, each at least 1.
-    pub kernel: [usize; 2],
+    pub kernel: [usize; 3],
     /// Step from window to window, each at least 1.
-    pub strides: [usize; 2],
+    pub strides: [usize; 3],
     /// Step from element to element in a window, each at least 1.
-    pub dilations: [usize; 2],
+    pub dilations: [usize; 3],
     /// Padding.
     pub pads: Pads,
 }
@@ -111,8 +110,10 @@ pub struct Conv {
 pub struct AveragePool {
     /// The window.
     pub window: Window,
-    /// The divisor: the whole window (`true`), or its pixels inside the image (`false`).
+    /// The divisor: the window's elements inside the padded image (`true`), or those inside the image (`false`).
     pub count_include_pad: bool,
+    /// How much of the padding behind the image `ceil_mode` has added: it never counts.
+    pub overhang: [usize; 3],
 }
 
 /// Arithmetic of two tensors.

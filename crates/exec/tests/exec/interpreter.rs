@@ -92,39 +92,49 @@ pub fn activate(activation: Activation, x: f64) -> f64 {
     }
 }
 
-/// Pixel and tap of a window, for taps inside the image.
-fn inside(window: &Window, input: &Tensor, at: &[usize]) -> Vec<([usize; 2], [usize; 2])> {
-    let mut found = Vec::new();
-    for ky in 0..window.kernel[0] {
-        for kx in 0..window.kernel[1] {
-            let y = (at[1] * window.strides[0] + ky * window.dilations[0]).wrapping_sub(window.pads.top);
-            let x = (at[2] * window.strides[1] + kx * window.dilations[1]).wrapping_sub(window.pads.left);
-            if y < input.dims[1] && x < input.dims[2] {
-                found.push(([y, x], [ky, kx]));
-            }
-        }
+/// Pixel and tap of a window along each spatial axis, for taps inside the image.
+fn inside(window: &Window, input: &Tensor, at: &[usize]) -> Vec<(Vec<usize>, Vec<usize>)> {
+    let axes = input.dims.len() - 2;
+    let mut found = vec![(Vec::new(), Vec::new())];
+    for axis in 0..axes {
+        let triple = axis + 3 - axes;
+        let along = |tap: usize| {
+            let begin = at[axis + 1] * window.strides[triple] + tap * window.dilations[triple];
+            begin.checked_sub(window.pads.before[triple]).filter(|pixel| *pixel < input.dims[axis + 1])
+        };
+        let taps: Vec<_> = (0..window.kernel[triple]).filter_map(|tap| Some((along(tap)?, tap))).collect();
+        let longer = |(pixel, tap): &(Vec<usize>, Vec<usize>)| {
+            let (pixel, tap) = (pixel.clone(), tap.clone());
+            taps.iter()
+                .map(move |more| ([&pixel[..], &[more.0]].concat(), [&tap[..], &[more.1]].concat()))
+                .collect::<Vec<_>>()
+        };
+        found = found.iter().flat_map(longer).collect();
     }
     found
 }
 
 fn taps(window: &Window, input: &Tensor, at: &[usize]) -> Vec<f64> {
-    inside(window, input, at).into_iter().map(|([y, x], _)| input.at(&[at[0], y, x, at[3]])).collect()
+    let channel = at[at.len() - 1];
+    let element = |pixel: Vec<usize>| input.at(&[&at[..1], &pixel, &[channel]].concat());
+    inside(window, input, at).into_iter().map(|(pixel, _)| element(pixel)).collect()
 }
 
 fn average(pool: &AveragePool, input: &Tensor, at: &[usize]) -> f64 {
     let taps = taps(&pool.window, input, at);
-    let count = if pool.count_include_pad { pool.window.kernel[0] * pool.window.kernel[1] } else { taps.len() };
+    let count = if pool.count_include_pad { pool.window.kernel.iter().product() } else { taps.len() };
     taps.iter().sum::<f64>() / count as f64
 }
 
 fn convolve(conv: &Conv, input: &Tensor, weight: &Tensor, at: &[usize]) -> f64 {
     let (channels, filters) = (weight.dims[1], weight.dims[0] / conv.groups);
-    let first = at[3] / filters * channels;
-    let pixels = inside(&conv.window, input, at).into_iter();
-    let term = |([y, x], [ky, kx]): ([usize; 2], [usize; 2])| {
-        (0..channels).map(|c| input.at(&[at[0], y, x, first + c]) * weight.at(&[at[3], c, ky, kx])).sum::<f64>()
+    let (batch, filter) = (&at[..1], at[at.len() - 1]);
+    let first = filter / filters * channels;
+    let term = |(pixel, tap): (Vec<usize>, Vec<usize>)| {
+        let element = |c: usize| input.at(&[batch, &pixel, &[first + c]].concat());
+        (0..channels).map(|c| element(c) * weight.at(&[&[filter, c][..], &tap].concat())).sum::<f64>()
     };
-    pixels.map(term).sum()
+    inside(&conv.window, input, at).into_iter().map(term).sum()
 }
 
 fn product(left: &Tensor, right: &Tensor, at: &[usize]) -> f64 {

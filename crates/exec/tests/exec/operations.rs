@@ -75,12 +75,18 @@ fn shapes() -> impl Strategy<Value = Vec<usize>> {
     proptest::collection::vec(1usize..6, 1..5)
 }
 
-fn windows() -> impl Strategy<Value = Window> {
-    let pair = |range: std::ops::Range<usize>| (range.clone(), range).prop_map(|(a, b)| [a, b]);
-    (pair(1..4), pair(1..4), pair(1..3), pair(0..3), pair(0..3)).prop_map(
-        |(kernel, strides, dilations, before, after)| {
-            let pads = Pads { top: before[0], left: before[1], bottom: after[0], right: after[1] };
-            Window { kernel, strides, dilations, pads }
+/// Windows over the last `axes` axes of a volume, and the sizes of those axes.
+fn windows() -> impl Strategy<Value = (Window, Vec<usize>)> {
+    let triple = |range: std::ops::Range<usize>| proptest::array::uniform3(range);
+    let sizes = proptest::collection::vec(1usize..8, 1..4);
+    (triple(1..4), triple(1..4), triple(1..3), triple(0..3), triple(0..3), sizes).prop_map(
+        |(kernel, strides, dilations, before, after, sizes)| {
+            let there = |triple: [usize; 3], missing: usize| {
+                std::array::from_fn(|axis| if axis + sizes.len() >= 3 { triple[axis] } else { missing })
+            };
+            let pads = Pads { before: there(before, 0), after: there(after, 0) };
+            let (kernel, strides, dilations) = (there(kernel, 1), there(strides, 1), there(dilations, 1));
+            (Window { kernel, strides, dilations, pads }, sizes)
         },
     )
 }
@@ -89,18 +95,18 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
     #[test]
-    fn convolutions_agree(window in windows(), image in (1usize..3, 1usize..8, 1usize..8), groups in 1usize..4, channels in 1usize..4, filters in 1usize..4) {
-        let (images, height, width) = image;
+    fn convolutions_agree((window, sizes) in windows(), images in 1usize..3, groups in 1usize..4, channels in 1usize..4, filters in 1usize..4) {
         let op = Op::Conv(Conv { window, groups });
-        let weight = [filters * groups, channels, window.kernel[0], window.kernel[1]];
-        agrees(&op, &[&[images, height, width, channels * groups], &weight]);
+        let kernel = &window.kernel[3 - sizes.len()..];
+        let image = [&[images], &sizes[..], &[channels * groups]].concat();
+        agrees(&op, &[&image, &[&[filters * groups, channels], kernel].concat()]);
     }
 
     #[test]
-    fn poolings_agree(window in windows(), dims in (1usize..3, 1usize..8, 1usize..8, 1usize..5), include: bool) {
-        let dims = [dims.0, dims.1, dims.2, dims.3];
-        agrees(&Op::MaxPool(window), &[&dims]);
-        agrees(&Op::AveragePool(AveragePool { window, count_include_pad: include }), &[&dims]);
+    fn poolings_agree((window, sizes) in windows(), images in 1usize..3, channels in 1usize..5, count_include_pad: bool) {
+        let image = [&[images], &sizes[..], &[channels]].concat();
+        agrees(&Op::MaxPool(window), &[&image]);
+        agrees(&Op::AveragePool(AveragePool { window, count_include_pad, overhang: [0; 3] }), &[&image]);
     }
 
     #[test]

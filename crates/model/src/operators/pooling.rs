@@ -3,35 +3,20 @@
 use crate::error::{LoadError, LoadResult};
 use crate::graph::ValueId;
 use crate::op::{AveragePool, Op, Window};
-use crate::operators::convolution::image_size;
-use crate::operators::window_attributes::{extend_for_ceil_mode, window};
+use crate::operators::window_attributes::{Spatial, extend_for_ceil_mode, window};
 use crate::operators::{Item, NodeImport};
 
 pub(super) fn max_pool(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     // the order in which indices are counted, and indices are not given
     node.attributes.int("storage_order")?;
-    let ceil_mode = node.opset >= 10 && node.attributes.flag("ceil_mode", false)?;
-    let (input, mut window, size) = pooled(node, node.opset >= 10)?;
-    if ceil_mode {
-        extend_for_ceil_mode(&mut window, size)?;
-    }
+    let (input, window, _) = pooled(node, node.opset >= 10, node.opset >= 10)?;
     finish(node, input, Op::MaxPool(window))
 }
 
 pub(super) fn average_pool(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     let count_include_pad = node.attributes.flag("count_include_pad", false)?;
-    let ceil_mode = node.opset >= 10 && node.attributes.flag("ceil_mode", false)?;
-    let (input, mut window, size) = pooled(node, node.opset >= 19)?;
-    if ceil_mode {
-        let pads = window.pads;
-        extend_for_ceil_mode(&mut window, size)?;
-        if count_include_pad && window.pads != pads {
-            return Err(LoadError::unsupported(
-                "ceil_mode with count_include_pad where a window reaches beyond the padding; pad the image so that the windows fit",
-            ));
-        }
-    }
-    finish(node, input, Op::AveragePool(AveragePool { window, count_include_pad }))
+    let (input, window, overhang) = pooled(node, node.opset >= 19, node.opset >= 10)?;
+    finish(node, input, Op::AveragePool(AveragePool { window, count_include_pad, overhang }))
 }
 
 /// The mean over all axes after the channels.
@@ -44,10 +29,20 @@ pub(super) fn global_average_pool(node: &mut NodeImport<'_>) -> LoadResult<Item>
     node.compute(Op::ReduceMean { axes: (2..rank).collect(), keep_dims: true }, &[input]).map(Item::Value)
 }
 
-fn pooled(node: &mut NodeImport<'_>, has_dilations: bool) -> LoadResult<(ValueId, Window, [usize; 2])> {
+/// What is pooled, the window, and how much of its padding `ceil_mode` has added.
+fn pooled(
+    node: &mut NodeImport<'_>,
+    has_dilations: bool,
+    has_ceil_mode: bool,
+) -> LoadResult<(ValueId, Window, [usize; 3])> {
     let input = node.value(0)?;
-    let size = image_size(node, input)?;
-    Ok((input, window(node, size, None, has_dilations)?, size))
+    let spatial = Spatial::of(node, input)?;
+    let mut window = window(node, spatial, None, has_dilations)?;
+    let overhang = match has_ceil_mode && node.attributes.flag("ceil_mode", false)? {
+        true => extend_for_ceil_mode(&mut window, spatial.size)?,
+        false => [0; 3],
+    };
+    Ok((input, window, overhang))
 }
 
 fn finish(node: &mut NodeImport<'_>, input: ValueId, op: Op) -> LoadResult<Item> {

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::constant::{Constant, ConstantId};
 use crate::error::{LoadError, LoadResult};
 use crate::graph::{Dim, Graph, Node, NodeOp, TensorType, ValueId, ValueSource};
-use crate::op::Op;
+use crate::op::{Op, Window};
 use crate::shape_inference;
 
 /// A device that computes one operation on constants. Handed to the loader, so that this crate runs nothing.
@@ -113,8 +113,8 @@ fn work(graph: &Graph, output: &TensorType, op: &Op, inputs: &[ValueId]) -> u64 
     let each = match op {
         Op::Conv(_) => elements(&graph.tensor(inputs[1]).dims[1..]),
         Op::MatMul => elements(graph.tensor(inputs[0]).dims.last().map_or(&[], std::slice::from_ref)),
-        Op::MaxPool(window) => (window.kernel[0] as u64).saturating_mul(window.kernel[1] as u64),
-        Op::AveragePool(pool) => (pool.window.kernel[0] as u64).saturating_mul(pool.window.kernel[1] as u64),
+        Op::MaxPool(window) => taps(window),
+        Op::AveragePool(pool) => taps(&pool.window),
         _ => 1,
     };
     output.saturating_mul(each).saturating_add(elements(&graph.tensor(inputs[0]).dims))
@@ -125,4 +125,8 @@ fn set_constant(graph: &mut Graph, node: &Node, constant: Constant) -> LoadResul
     graph.constants.push(constant);
     graph.values[node.output.index()].source = ValueSource::Constant(ConstantId(id));
     Ok(())
+}
+
+fn taps(window: &Window) -> u64 {
+    window.kernel.iter().fold(1, |taps, size| taps.saturating_mul(*size as u64))
 }

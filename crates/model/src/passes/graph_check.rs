@@ -1,9 +1,9 @@
 //! The check of a finished graph: every value written before it is read, every type what its operation makes, every epilogue one
-//! that devices know. It changes nothing. What fails here is insula's fault, but for weights that turned out not to be constant.
+//! that devices know. It changes nothing. What fails here is insula's fault.
 
 use insula_core::DType;
 
-use crate::error::{LoadError, LoadResult, quoted};
+use crate::error::{LoadError, LoadResult};
 use crate::graph::{Graph, Node, NodeOp, TensorType, ValueSource};
 use crate::op::Op;
 use crate::shape_inference;
@@ -26,7 +26,6 @@ pub fn run(graph: &Graph) -> LoadResult<()> {
         if !epilogue_fits(graph, node) {
             return Err(about("the epilogue does not fit"));
         }
-        check_weight(graph, node)?;
     }
     match graph.outputs.iter().all(|output| written[output.value.index()]) {
         true => Ok(()),
@@ -61,17 +60,4 @@ fn epilogue_fits(graph: &Graph, node: &Node) -> bool {
     let residual_fits =
         node.epilogue.residual.is_none_or(|residual| takes_residual && graph.tensor(residual) == output);
     (fusable || node.epilogue.is_none()) && bias_fits && residual_fits
-}
-
-/// Devices pack a convolution's weight at load.
-fn check_weight(graph: &Graph, node: &Node) -> LoadResult<()> {
-    match node.op {
-        NodeOp::Compute(Op::Conv(_)) if graph.constant(node.inputs[1]).is_none() => {
-            Err(LoadError::unsupported(format!(
-                "node {} (operator `Conv`): its weight depends on the model's inputs; constant weights are supported",
-                quoted(&node.name)
-            )))
-        }
-        _ => Ok(()),
-    }
 }

@@ -76,8 +76,9 @@ fn transpositions_leave_the_batch_in_front() {
 }
 
 fn window(kernel: usize, stride: usize, dilation: usize, pad: usize) -> Window {
-    let pads = Pads { top: pad, left: pad, bottom: pad, right: pad };
-    Window { kernel: [kernel; 2], strides: [stride; 2], dilations: [dilation; 2], pads }
+    let pads = Pads { before: [0, pad, pad], after: [0, pad, pad] };
+    let flat = |size| [1, size, size];
+    Window { kernel: flat(kernel), strides: flat(stride), dilations: flat(dilation), pads }
 }
 
 #[test]
@@ -89,9 +90,10 @@ fn windows_are_counted() {
     assert_makes(&conv(3, 1, 3, 0), &["b 8 8 2", "5 2 3 3"], "b 2 2 5");
     assert_refuses(&conv(3, 1, 4, 0), &["b 8 8 2", "5 2 3 3"], LoadErrorKind::Malformed);
     assert_refuses(&conv(3, 1, 1, 1), &["b 8 8 3", "5 2 3 3"], LoadErrorKind::Malformed);
-    assert_refuses(&conv(3, 1, 1, 1), &["b 8 2", "5 2 3 3"], LoadErrorKind::Unsupported);
+    assert_refuses(&conv(3, 1, 1, 1), &["b 8 2", "5 2 3 3"], LoadErrorKind::Malformed);
     assert_makes(&Op::MaxPool(window(2, 2, 1, 0)), &["b 5 4 7"], "b 2 2 7");
-    let average = Op::AveragePool(AveragePool { window: window(1, 1, 1, 1), count_include_pad: false });
+    let average =
+        Op::AveragePool(AveragePool { window: window(1, 1, 1, 1), count_include_pad: false, overhang: [0; 3] });
     assert_refuses(&average, &["b 4 4 1"], LoadErrorKind::Unsupported);
 }
 
@@ -122,11 +124,11 @@ proptest! {
 
     #[test]
     fn windows_without_a_pixel_are_found(size in 1usize..6, before in 0usize..7, after in 0usize..7, kernel in 1usize..5, stride in 1usize..4, dilation in 1usize..4) {
-        let pads = Pads { top: before, left: 0, bottom: after, right: 0 };
-        let pool = Window { kernel: [kernel, 1], strides: [stride, 1], dilations: [dilation, 1], pads };
+        let pads = Pads { before: [0, before, 0], after: [0, after, 0] };
+        let pool = Window { kernel: [1, kernel, 1], strides: [1, stride, 1], dilations: [1, dilation, 1], pads };
         if let Ok(outputs) = window_output(size, before + after, kernel, stride, dilation) {
             let holds = |output: usize| (0..kernel).any(|i| (before..before + size).contains(&(output * stride + i * dilation)));
-            prop_assert_eq!(pool_windows_hold_pixels(&pool, size, 1).is_ok(), (0..outputs).all(holds));
+            prop_assert_eq!(pool_windows_hold_pixels(&pool, [1, size, 1]).is_ok(), (0..outputs).all(holds));
         }
     }
 

@@ -1,4 +1,6 @@
-//! Dimensions of convolutions and poolings over `[N, H, W, C]`, and the check that each pooling window holds a pixel.
+//! Dimensions of convolutions and poolings over `[N, spatial.., C]`, and the check that each pooling window holds a pixel.
+
+use smallvec::SmallVec;
 
 use crate::error::{LoadError, LoadResult};
 use crate::graph::Dim;
@@ -22,15 +24,18 @@ pub fn window_output(size: usize, pads: usize, kernel: usize, stride: usize, dil
 }
 
 pub(super) fn conv(conv: &Conv, input: &[Dim], weight: &[Dim]) -> LoadResult<Dims> {
-    let (batch, height, width, channels) = image(input)?;
-    let &[Dim::Fixed(outputs), Dim::Fixed(per_group), Dim::Fixed(kernel_height), Dim::Fixed(kernel_width)] = weight
-    else {
-        return Err(LoadError::unsupported(format!(
-            "the weight has shape {}; 2-D convolutions, with 4 dimensions, are supported",
-            shown(weight)
-        )));
+    let image = Image::new(input)?;
+    let (channels, groups) = (image.channels, conv.groups);
+    let (outputs, per_group) = match weight {
+        &[Dim::Fixed(outputs), Dim::Fixed(per_group), ..] if weight.len() == input.len() => (outputs, per_group),
+        _ => {
+            return Err(LoadError::malformed(format!(
+                "a weight of shape {} and an input of {} dimensions do not fit together",
+                shown(weight),
+                input.len()
+            )));
+        }
     };
-    let groups = conv.groups;
     let fits = groups > 0 && outputs.is_multiple_of(groups) && per_group.checked_mul(groups) == Some(channels);
     if !fits {
         return Err(LoadError::malformed(format!(
@@ -38,47 +43,78 @@ pub(super) fn conv(conv: &Conv, input: &[Dim], weight: &[Dim]) -> LoadResult<Dim
             shown(weight)
         )));
     }
-    if [kernel_height, kernel_width] != conv.window.kernel {
-        return Err(LoadError::malformed(format!(
-            "kernel_shape is {:?}, but the weight has shape {}",
-            conv.window.kernel,
-            shown(weight)
-        )));
+    check_kernel(&conv.window, weight)?;
+    Ok(image.with(image.windows(&conv.window)?, outputs))
+}
+
+/// Refuses a weight whose axes from the third on are not the window's.
+fn check_kernel(window: &Window, weight: &[Dim]) -> LoadResult<()> {
+    let kernel = &window.kernel[5 - weight.len()..];
+    if kernel.iter().zip(&weight[2..]).all(|(size, dim)| Dim::Fixed(*size) == *dim) {
+        return Ok(());
     }
-    let [height, width] = window(&conv.window, height, width)?;
-    Ok([batch, Dim::Fixed(height), Dim::Fixed(width), Dim::Fixed(outputs)].into_iter().collect())
+    Err(LoadError::malformed(format!("kernel_shape is {kernel:?}, but the weight has shape {}", shown(weight))))
 }
 
 pub(super) fn pool(pool: &Window, input: &[Dim]) -> LoadResult<Dims> {
-    let (batch, height, width, channels) = image(input)?;
-    pool_windows_hold_pixels(pool, height, width)?;
-    let [height, width] = window(pool, height, width)?;
-    Ok([batch, Dim::Fixed(height), Dim::Fixed(width), Dim::Fixed(channels)].into_iter().collect())
+    let image = Image::new(input)?;
+    pool_windows_hold_pixels(pool, image.size)?;
+    Ok(image.with(image.windows(pool)?, image.channels))
 }
 
-fn image(dims: &[Dim]) -> LoadResult<(Dim, usize, usize, usize)> {
-    match dims {
-        &[batch, Dim::Fixed(height), Dim::Fixed(width), Dim::Fixed(channels)] => Ok((batch, height, width, channels)),
-        _ => Err(LoadError::unsupported(format!(
-            "its input has {} dimensions; images, with 4, are supported",
+/// The dimensions `[N, spatial.., C]`, seen as those of volumes.
+struct Image {
+    batch: Dim,
+    /// 1 for axes that are not there.
+    size: [usize; 3],
+    /// How many spatial axes there are.
+    axes: usize,
+    channels: usize,
+}
+
+impl Image {
+    fn new(dims: &[Dim]) -> LoadResult<Image> {
+        let fixed = |dim: &Dim| match dim {
+            Dim::Fixed(size) => Some(*size),
+            Dim::Batch => None,
+        };
+        if let [batch, spatial @ .., Dim::Fixed(channels)] = dims
+            && let Some(spatial) = spatial.iter().map(fixed).collect::<Option<SmallVec<[usize; 3]>>>()
+            && (1..=3).contains(&spatial.len())
+        {
+            let mut size = [1; 3];
+            size[3 - spatial.len()..].copy_from_slice(&spatial);
+            return Ok(Image { batch: *batch, size, axes: spatial.len(), channels: *channels });
+        }
+        Err(LoadError::unsupported(format!(
+            "its input has {} dimensions; sequences, images and volumes, with 3 to 5, are supported",
             dims.len()
-        ))),
+        )))
+    }
+
+    /// The output's size.
+    fn windows(&self, window: &Window) -> LoadResult<[usize; 3]> {
+        let Window { kernel, strides, dilations, pads } = window;
+        let mut sizes = self.size;
+        for (axis, size) in sizes.iter_mut().enumerate() {
+            let around = pads.before[axis].saturating_add(pads.after[axis]);
+            *size = window_output(*size, around, kernel[axis], strides[axis], dilations[axis])?;
+        }
+        Ok(sizes)
+    }
+
+    fn with(&self, size: [usize; 3], channels: usize) -> Dims {
+        let spatial = size[3 - self.axes..].iter().map(|size| Dim::Fixed(*size));
+        std::iter::once(self.batch).chain(spatial).chain([Dim::Fixed(channels)]).collect()
     }
 }
 
-fn window(window: &Window, height: usize, width: usize) -> LoadResult<[usize; 2]> {
-    let Window { kernel, strides, dilations, pads } = window;
-    Ok([
-        window_output(height, pads.top + pads.bottom, kernel[0], strides[0], dilations[0])?,
-        window_output(width, pads.left + pads.right, kernel[1], strides[1], dilations[1])?,
-    ])
-}
-
-/// Refuses a pooling some of whose windows would lie in the padding alone.
-pub fn pool_windows_hold_pixels(pool: &Window, height: usize, width: usize) -> LoadResult<()> {
+/// Refuses a pooling some of whose windows over an image of `size` would lie in the padding alone.
+pub fn pool_windows_hold_pixels(pool: &Window, size: [usize; 3]) -> LoadResult<()> {
     let Window { kernel, strides, dilations, pads } = pool;
-    for (axis, size, before, after) in [(0, height, pads.top, pads.bottom), (1, width, pads.left, pads.right)] {
-        let outputs = window_output(size, before + after, kernel[axis], strides[axis], dilations[axis])?;
+    for axis in 0..3 {
+        let (size, before, after) = (size[axis], pads.before[axis], pads.after[axis]);
+        let outputs = window_output(size, before.saturating_add(after), kernel[axis], strides[axis], dilations[axis])?;
         if !axis_holds_pixels(size, before, outputs, kernel[axis], strides[axis], dilations[axis]) {
             return Err(LoadError::unsupported(format!(
                 "padding of {before} and {after} around {size} pixels leaves windows of {} pixels without any pixel",

@@ -125,7 +125,7 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
         Op::MaxPool(window) => each(&|at| pixels(window, inputs[0], at).into_iter().fold(f64::NEG_INFINITY, f64::max)),
         Op::AveragePool(pool) => each(&|at| {
             let found = pixels(&pool.window, inputs[0], at);
-            let all = pool.window.kernel[0] * pool.window.kernel[1];
+            let all = pool.window.kernel.iter().product::<usize>();
             found.iter().sum::<f64>() / if pool.count_include_pad { all } else { found.len() } as f64
         }),
         Op::MatMul => each(&|at| {
@@ -191,15 +191,15 @@ fn activate(activation: Activation, value: f64) -> f64 {
 
 /// The image's pixel under element `[i, j]` of the window at output pixel `[y, x]`, if that is not padding.
 fn pixel(window: &Window, image: &Tensor, [y, x]: [usize; 2], [i, j]: [usize; 2]) -> Option<[usize; 2]> {
-    let row = (y * window.strides[0] + i * window.dilations[0]).checked_sub(window.pads.top)?;
-    let column = (x * window.strides[1] + j * window.dilations[1]).checked_sub(window.pads.left)?;
+    let row = (y * window.strides[1] + i * window.dilations[1]).checked_sub(window.pads.before[1])?;
+    let column = (x * window.strides[2] + j * window.dilations[2]).checked_sub(window.pads.before[2])?;
     (row < image.dims[1] && column < image.dims[2]).then_some([row, column])
 }
 
 fn pixels(window: &Window, image: &Tensor, at: &[usize]) -> Vec<f64> {
     let mut found = Vec::new();
-    for i in 0..window.kernel[0] {
-        for j in 0..window.kernel[1] {
+    for i in 0..window.kernel[1] {
+        for j in 0..window.kernel[2] {
             if let Some([row, column]) = pixel(window, image, [at[1], at[2]], [i, j]) {
                 found.push(image.stretched(&[at[0], row, column, at[3]]));
             }
@@ -212,8 +212,8 @@ fn convolve(window: &Window, groups: usize, image: &Tensor, weight: &Tensor, at:
     let (outputs, per_group) = (weight.dims[0], weight.dims[1]);
     let first = at[3] / (outputs / groups) * per_group;
     let mut sum = 0.0;
-    for i in 0..window.kernel[0] {
-        for j in 0..window.kernel[1] {
+    for i in 0..window.kernel[1] {
+        for j in 0..window.kernel[2] {
             let Some([row, column]) = pixel(window, image, [at[1], at[2]], [i, j]) else { continue };
             for channel in 0..per_group {
                 sum +=

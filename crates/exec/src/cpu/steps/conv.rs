@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use insula_core::{DType, Result};
-use insula_kernels::conv::{Conv, ConvShape, ConvWeights, conv_scratch_bytes};
-use insula_kernels::{Activation, Isa};
+use insula_kernels::conv::{Conv, ConvFilters, ConvShape, ConvWeights, conv_filter_floats, conv_scratch_bytes};
+use insula_kernels::{Activation, Floats, Isa};
 use insula_model::{LogicalPlan, Source};
 
 use super::window::kernel_window;
 use crate::batch::StopPoint;
 use crate::cpu::lower::{Lowering, broken};
 use crate::cpu::step::{Step, StepTensors, Tiles};
-use crate::cpu::tensor::floats_mut;
+use crate::cpu::tensor::{floats_mut, typed_mut};
 use crate::error::ExecError;
 
 /// Output pixels that the kernel likes to have at once.
@@ -22,7 +22,8 @@ struct ConvStep {
     isa: Isa,
     dtype: DType,
     shape: ConvShape,
-    weights: Arc<ConvWeights>,
+    /// `None`: the weight is an operand, laid out at each run.
+    weights: Option<Arc<ConvWeights>>,
     bias: Option<Arc<[f32]>>,
     activation: Activation,
     tiles: Tiles,
@@ -38,15 +39,18 @@ pub(in crate::cpu) fn conv_shape(
         return Err(broken("an operand is missing"));
     };
     let (input, output) = (image.shape.dims(), output.shape.dims());
-    let window =
-        kernel_window(&conv.window, input, output).ok_or_else(|| broken("its images have not four dimensions"))?;
-    Ok(ConvShape { window, channels: input[3], filters: output[3], groups: conv.groups })
+    let window = kernel_window(&conv.window, input, output)
+        .ok_or_else(|| broken("its images have not three to five dimensions"))?;
+    let (channels, filters) = (input[input.len() - 1], output[output.len() - 1]);
+    Ok(ConvShape { window, channels, filters, groups: conv.groups })
 }
 
 pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, conv: &insula_model::Conv) -> Result<Box<dyn Step>> {
     let shape = conv_shape(lowering.plan, lowering.step, conv)?;
-    let Source::Constant(id) = lowering.input(1)?.source else { return Err(broken("its weight is not constant")) };
-    let weights = lowering.weights.filters(id, conv.groups)?;
+    let weights = match lowering.input(1)?.source {
+        Source::Constant(id) => Some(lowering.weights.filters(id, conv.groups)?),
+        Source::Input(_) | Source::Buffer(_) => None,
+    };
     let images = lowering.input(0)?.shape.dims()[0];
     let rows = shape.window.output_pixels(images);
     let row_work = shape.window.taps() * shape.channels / shape.groups.max(1) * shape.filters;
@@ -63,17 +67,41 @@ pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, conv: &insula_model::Conv) 
 
 impl Step for ConvStep {
     fn scratch_bytes(&self) -> usize {
-        conv_scratch_bytes(&self.shape, self.tiles.tile)
+        self.filter_bytes().saturating_add(conv_scratch_bytes(&self.shape, self.tiles.tile))
     }
 
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
-        let (input, residual) = (tensors.floats(0, self.dtype)?, tensors.residual(1, self.dtype)?);
-        let (weights, bias) = (self.weights.filters(), self.bias.as_deref());
-        let conv = Conv { isa: self.isa, shape: self.shape, weights, bias, activation: self.activation };
+        let input = tensors.floats(0, self.dtype)?;
+        let weight = if self.weights.is_none() { Some(tensors.floats(1, self.dtype)?) } else { None };
+        let residual = tensors.residual(if weight.is_some() { 2 } else { 1 }, self.dtype)?;
         let StepTensors { output, scratch, .. } = tensors;
+        let (filters, scratch) = scratch.split_at_mut(self.filter_bytes());
+        let (weights, bias) = (self.filters(weight, filters)?, self.bias.as_deref());
+        let conv = Conv { isa: self.isa, shape: self.shape, weights, bias, activation: self.activation };
         self.tiles.each(stop, |rows| {
             conv.run(rows, input, residual, floats_mut(self.dtype, output)?, scratch);
             Ok(())
         })
+    }
+}
+
+impl ConvStep {
+    /// Bytes of a weight that is laid out at each run, rounded up to cache lines.
+    fn filter_bytes(&self) -> usize {
+        match self.weights {
+            Some(_) => 0,
+            None => conv_filter_floats(&self.shape).saturating_mul(size_of::<f32>()).next_multiple_of(64),
+        }
+    }
+
+    fn filters<'a>(&'a self, weight: Option<Floats<'_>>, to: &'a mut [u8]) -> Result<ConvFilters<'a>, ExecError> {
+        match (&self.weights, weight) {
+            (Some(weights), _) => Ok(weights.filters()),
+            (None, Some(weight)) => {
+                let to = &mut typed_mut::<f32>(to)?[..conv_filter_floats(&self.shape)];
+                Ok(ConvFilters::pack(&self.shape, weight, to))
+            }
+            (None, None) => Err(ExecError::misfit("the weight is missing")),
+        }
     }
 }

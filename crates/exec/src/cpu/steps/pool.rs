@@ -26,8 +26,11 @@ pub(in crate::cpu) fn max(lowering: &Lowering<'_>, window: &insula_model::Window
 }
 
 pub(in crate::cpu) fn average(lowering: &Lowering<'_>, pool: &AveragePool) -> Result<Box<dyn Step>> {
+    let after = pool.window.pads.after;
     let divisor = match pool.count_include_pad {
-        true => Divisor::Padded { after: [0, pool.window.pads.bottom, pool.window.pads.right] },
+        true => {
+            Divisor::Padded { after: std::array::from_fn(|axis| after[axis] - pool.overhang[axis].min(after[axis])) }
+        }
         false => Divisor::Inside,
     };
     lower(lowering, Pooling::Average(divisor), &pool.window)
@@ -37,8 +40,8 @@ fn lower(lowering: &Lowering<'_>, pooling: Pooling, window: &insula_model::Windo
     let (input, output) = (lowering.input(0)?, lowering.output()?);
     let dims = input.shape.dims();
     let window = kernel_window(window, dims, output.shape.dims())
-        .ok_or_else(|| broken("its images have not four dimensions"))?;
-    let (images, channels) = (dims[0], dims[3]);
+        .ok_or_else(|| broken("its images have not three to five dimensions"))?;
+    let (images, channels) = (dims[0], dims[dims.len() - 1]);
     let tiles = Tiles::new(window.output_pixels(images), window.taps() * channels, 1);
     Ok(Box::new(PoolStep { isa: lowering.isa, dtype: output.dtype, pooling, window, channels, tiles }))
 }

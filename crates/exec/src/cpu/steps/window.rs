@@ -2,20 +2,16 @@
 
 use insula_kernels::Window;
 
-/// `window` over images of `input` with outputs of `output`, both `[N, H, W, C]`. `None` for tensors of another rank.
+/// `window` over images of `input` with outputs of `output`, both `[N, spatial.., C]`. `None` for tensors of another rank.
 pub(super) fn kernel_window(window: &insula_model::Window, input: &[usize], output: &[usize]) -> Option<Window> {
-    let (&[_, input_height, input_width, _], &[_, height, width, _]) = (input, output) else { return None };
-    Some(Window {
-        input: [1, input_height, input_width],
-        output: [1, height, width],
-        kernel: flat(window.kernel, 1),
-        strides: flat(window.strides, 1),
-        dilations: flat(window.dilations, 1),
-        pads: flat([window.pads.top, window.pads.left], 0),
-    })
+    let insula_model::Window { kernel, strides, dilations, pads } = *window;
+    Some(Window { input: volume(input)?, output: volume(output)?, kernel, strides, dilations, pads: pads.before })
 }
 
-/// A pair for height and width as the kernels have it, for images of one plane.
-fn flat([height, width]: [usize; 2], depth: usize) -> [usize; 3] {
-    [depth, height, width]
+/// The spatial axes of `[N, spatial.., C]`, with 1 in front for those that are not there.
+fn volume(dims: &[usize]) -> Option<[usize; 3]> {
+    let spatial = dims.get(1..dims.len().checked_sub(1)?)?;
+    let mut size = [1; 3];
+    size.get_mut(3usize.checked_sub(spatial.len())?..)?.copy_from_slice(spatial);
+    Some(size)
 }
