@@ -67,9 +67,12 @@ impl Device for CpuDevice {
             | Op::MatMul
             | Op::Binary(_)
             | Op::Activation(_)
+            | Op::Elementwise(_)
             | Op::Softmax { .. }
-            | Op::ArgMax { .. }
-            | Op::ReduceMean { .. }
+            | Op::Normalize { .. }
+            | Op::Reduce(_)
+            | Op::ArgExtreme(_)
+            | Op::Cumulative(_)
             | Op::Transpose { .. } => true,
         }
     }

@@ -5,15 +5,22 @@
 //! * convolutions and poolings take and give `[N, spatial.., C]` with one to three spatial axes; a `Conv`'s second input is the
 //!   weight as ONNX has it, `[M, C / groups, kernel..]`, and it has no bias input (that is an
 //!   [`Epilogue`](crate::plan::Epilogue)'s);
-//! * Gemm is `MatMul` (with what it needs around it), GlobalAveragePool is `ReduceMean`, BatchNormalization is part of a
+//! * Gemm is `MatMul` (with what it needs around it), GlobalAveragePool is a `Reduce`, BatchNormalization is part of a
 //!   `Conv`'s weights or a `Mul` with a bias, Softmax before opset 13 is a `Softmax` between two views;
 //! * Identity, Dropout, Flatten, Reshape, Squeeze and Unsqueeze are views and never reach a device.
 //!
-//! Arithmetic types are FP32 and FP16 (FP16: stored in half, computed and accumulated in f32); the inputs of one operation
-//! have one type, the output has it too, except for `Cast` and `ArgMax`.
+//! Products and windows take FP32 and FP16 (FP16: stored in half, computed and accumulated in f32), what works element by
+//! element or along axes takes more, as each says; the inputs of one operation have one type and the output has it too, where
+//! nothing else is said.
+
+pub mod elementwise;
+pub mod reduction;
 
 use insula_core::DType;
 use smallvec::SmallVec;
+
+pub use elementwise::{Activation, BinaryOp, Bitwise, Comparison, Elementwise, Function};
+pub use reduction::{ArgExtreme, Cumulative, Reduce, Reduction};
 
 /// Axes of a tensor, each below its rank.
 pub type Axes = SmallVec<[usize; 4]>;
@@ -35,34 +42,36 @@ pub enum Op {
     Binary(BinaryOp),
     /// Element by element.
     Activation(Activation),
-    /// exp(x - max) / sum(exp(x - max)) along `axis`.
+    /// Element by element, whatever is not one of these two.
+    Elementwise(Elementwise),
+    /// exp(x - max) / sum(exp(x - max)) along `axis`, or the logarithm of it. FP32 and FP16.
     Softmax {
         /// The axis that is normalised.
         axis: usize,
+        /// Whether the logarithm is taken.
+        logarithm: bool,
     },
-    /// The index (INT64) of the largest element along `axis`; NaN is never larger.
-    ArgMax {
-        /// The axis searched.
-        axis: usize,
-        /// Whether the axis stays, with size 1.
-        keep_dims: bool,
-        /// Whether the last of equals wins instead of the first.
-        select_last_index: bool,
+    /// (x - mean) / sqrt(variance + `epsilon`) along the last axis, then times the second input and plus the third, where they
+    /// are there: vectors of the last dimension. FP32 and FP16.
+    Normalize {
+        /// Whether the mean is subtracted; else the mean square stands for the variance.
+        centred: bool,
+        /// Added to the variance.
+        epsilon: f32,
     },
-    /// The mean over `axes` (ascending, at least one).
-    ReduceMean {
-        /// The axes averaged over.
-        axes: Axes,
-        /// Whether the axes stay, with size 1.
-        keep_dims: bool,
-    },
+    /// Many elements to one.
+    Reduce(Reduce),
+    /// The position of an extreme.
+    ArgExtreme(ArgExtreme),
+    /// Running sums and products.
+    Cumulative(Cumulative),
     /// Output axis `i` is input axis `permutation[i]`.
     Transpose {
         /// A permutation of 0..rank.
         permutation: Axes,
     },
-    /// Conversion to another type: FP16, FP32 and the integers. Floats to integers truncate towards zero and saturate, NaN
-    /// gives 0; wider integers to narrower ones keep the low bits.
+    /// Conversion between any types but BYTES. Floats to integers truncate towards zero and saturate, NaN gives 0; wider
+    /// integers to narrower ones keep the low bits; what is not zero is true.
     Cast {
         /// The output's type.
         to: DType,
@@ -116,37 +125,6 @@ pub struct AveragePool {
     pub overhang: [usize; 3],
 }
 
-/// Arithmetic of two tensors.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BinaryOp {
-    /// a + b
-    Add,
-    /// a - b
-    Sub,
-    /// a * b
-    Mul,
-    /// a / b
-    Div,
-}
-
-/// A function of one element; also the end of a fused operation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Activation {
-    /// max(x, 0); NaN stays.
-    Relu,
-    /// min(max(x, min), max); NaN stays. Infinite where ONNX leaves the bound out; `min > max` gives `max`.
-    Clip {
-        /// The lower bound.
-        min: f32,
-        /// The upper bound.
-        max: f32,
-    },
-    /// 1 / (1 + exp(-x))
-    Sigmoid,
-    /// tanh(x)
-    Tanh,
-}
-
 impl Op {
     /// The operation's name as ONNX spells it, for messages and profiles.
     pub fn name(&self) -> &'static str {
@@ -155,17 +133,18 @@ impl Op {
             Op::MaxPool(_) => "MaxPool",
             Op::AveragePool(_) => "AveragePool",
             Op::MatMul => "MatMul",
-            Op::Binary(BinaryOp::Add) => "Add",
-            Op::Binary(BinaryOp::Sub) => "Sub",
-            Op::Binary(BinaryOp::Mul) => "Mul",
-            Op::Binary(BinaryOp::Div) => "Div",
-            Op::Activation(Activation::Relu) => "Relu",
-            Op::Activation(Activation::Clip { .. }) => "Clip",
-            Op::Activation(Activation::Sigmoid) => "Sigmoid",
-            Op::Activation(Activation::Tanh) => "Tanh",
-            Op::Softmax { .. } => "Softmax",
-            Op::ArgMax { .. } => "ArgMax",
-            Op::ReduceMean { .. } => "ReduceMean",
+            Op::Binary(op) => op.name(),
+            Op::Activation(activation) => activation.name(),
+            Op::Elementwise(op) => op.name(),
+            Op::Softmax { logarithm: false, .. } => "Softmax",
+            Op::Softmax { logarithm: true, .. } => "LogSoftmax",
+            Op::Normalize { centred: true, .. } => "LayerNormalization",
+            Op::Normalize { centred: false, .. } => "RMSNormalization",
+            Op::Reduce(reduce) => reduce.reduction.name(),
+            Op::ArgExtreme(ArgExtreme { largest: true, .. }) => "ArgMax",
+            Op::ArgExtreme(ArgExtreme { largest: false, .. }) => "ArgMin",
+            Op::Cumulative(Cumulative { product: false, .. }) => "CumSum",
+            Op::Cumulative(Cumulative { product: true, .. }) => "CumProd",
             Op::Transpose { .. } => "Transpose",
             Op::Cast { .. } => "Cast",
         }

@@ -3,6 +3,7 @@
 //! that adds a node ask here, so a graph holds no node whose shapes do not fit.
 
 mod broadcast;
+mod elementwise;
 mod matmul;
 mod reduction;
 mod window;
@@ -12,7 +13,7 @@ use smallvec::SmallVec;
 
 use crate::error::{LoadError, LoadErrorKind, LoadResult};
 use crate::graph::{Dim, TensorType};
-use crate::op::Op;
+use crate::op::{ArgExtreme, Cumulative, Op, Reduce, Reduction};
 
 pub use broadcast::broadcast;
 pub use window::{MAX_WINDOW_ATTRIBUTE, pool_windows_hold_pixels, window_output};
@@ -32,15 +33,22 @@ pub fn infer(op: &Op, inputs: &[&TensorType]) -> LoadResult<TensorType> {
         Op::MatMul => matmul::matmul(&first.dims, &inputs[1].dims)?,
         Op::Binary(_) => broadcast(&first.dims, &inputs[1].dims)?,
         Op::Activation(_) | Op::Cast { .. } => first.dims.clone(),
-        Op::Softmax { axis } => reduction::along(&first.dims, *axis)?,
-        Op::ArgMax { axis, keep_dims, .. } => reduction::reduced(&first.dims, &[*axis], *keep_dims)?,
-        Op::ReduceMean { axes, keep_dims } => reduction::reduced(&first.dims, axes, *keep_dims)?,
+        Op::Elementwise(op) => {
+            let tensor = elementwise::infer(*op, inputs)?;
+            check_batch(&tensor.dims)?;
+            return Ok(tensor);
+        }
+        Op::Softmax { axis, .. } => reduction::along(&first.dims, *axis)?,
+        Op::Normalize { .. } => reduction::normalized(inputs)?,
+        Op::Reduce(Reduce { axes, keep_dims, .. }) => reduction::reduced(&first.dims, axes, *keep_dims)?,
+        Op::ArgExtreme(ArgExtreme { axis, keep_dims, .. }) => reduction::reduced(&first.dims, &[*axis], *keep_dims)?,
+        Op::Cumulative(Cumulative { axis, .. }) => reduction::along(&first.dims, *axis)?,
         Op::Transpose { permutation } => permuted(&first.dims, permutation)?,
     };
     check_batch(&dims)?;
     let dtype = match op {
         Op::Cast { to } => *to,
-        Op::ArgMax { .. } => DType::Int64,
+        Op::ArgExtreme(_) => DType::Int64,
         _ => first.dtype,
     };
     Ok(TensorType { dtype, dims })
@@ -66,49 +74,70 @@ pub(crate) fn rows_meet(why: &str) -> LoadError {
     )
 }
 
-/// Whether `dtype` is one that arithmetic is done in.
+/// Whether `dtype` is one that products, windows and what is fused to them are computed in.
 pub fn is_arithmetic(dtype: DType) -> bool {
     matches!(dtype, DType::Fp32 | DType::Fp16)
 }
 
-/// Whether `Cast` reads and writes `dtype`.
-pub fn is_castable(dtype: DType) -> bool {
-    !matches!(dtype, DType::Bool | DType::Bytes | DType::Bf16 | DType::Fp64)
+/// Whether `dtype` is a float of any width.
+pub fn is_float(dtype: DType) -> bool {
+    matches!(dtype, DType::Fp32 | DType::Fp16 | DType::Bf16 | DType::Fp64)
+}
+
+/// Whether `dtype` is an integer of any width.
+pub fn is_integer(dtype: DType) -> bool {
+    is_number(dtype) && !is_float(dtype)
+}
+
+/// Whether `dtype` is a number: neither BOOL nor BYTES.
+pub fn is_number(dtype: DType) -> bool {
+    !matches!(dtype, DType::Bool | DType::Bytes)
 }
 
 fn check_count(op: &Op, found: usize) -> LoadResult<()> {
-    let expected = match op {
-        Op::Conv(_) | Op::MatMul | Op::Binary(_) => 2,
-        _ => 1,
+    let (least, most) = match op {
+        Op::Conv(_) | Op::MatMul | Op::Binary(_) => (2, 2),
+        Op::Elementwise(op) => (op.inputs(), op.inputs()),
+        Op::Normalize { .. } => (1, 3),
+        _ => (1, 1),
     };
-    match found == expected {
+    match (least..=most).contains(&found) {
         true => Ok(()),
-        false => Err(LoadError::malformed(format!("it has {found} inputs, {} takes {expected}", op.name()))),
+        false => Err(LoadError::malformed(format!("it has {found} inputs, {} takes {least} to {most}", op.name()))),
     }
 }
 
 fn check_types(op: &Op, inputs: &[&TensorType]) -> LoadResult<()> {
     let first = inputs[0].dtype;
-    if let Op::Cast { to } = op {
-        let bad = [first, *to].into_iter().find(|dtype| !is_castable(*dtype));
-        return match bad {
-            None => Ok(()),
-            Some(dtype) => Err(LoadError::unsupported(format!(
-                "a cast between {first} and {to}; {dtype} is not supported, FP32, FP16 and the integers are"
-            ))),
-        };
+    let (supported, types) = match op {
+        // refuses types itself
+        Op::Elementwise(_) => return Ok(()),
+        Op::Cast { to } => (first != DType::Bytes && *to != DType::Bytes, "all types but BYTES"),
+        Op::Transpose { .. } => (first != DType::Bytes, "all types but BYTES"),
+        Op::Binary(_) | Op::ArgExtreme(_) | Op::Cumulative(_) => (is_number(first), "numbers"),
+        Op::Reduce(Reduce { reduction: Reduction::Max | Reduction::Min, .. }) => {
+            (first != DType::Bytes, "numbers and BOOL")
+        }
+        Op::Reduce(_) => (is_number(first), "numbers"),
+        Op::Activation(_) => (is_float(first), "floats"),
+        _ => (is_arithmetic(first), "FP32 and FP16"),
+    };
+    if !supported {
+        let name = op.name();
+        return Err(LoadError::unsupported(format!("input 0 has type {first}; {name} is supported on {types}")));
     }
-    if !is_arithmetic(first) {
-        return Err(LoadError::unsupported(format!(
-            "input 0 has type {first}; {} is supported on FP32 and FP16",
-            op.name()
-        )));
-    }
-    match inputs.iter().position(|input| input.dtype != first) {
+    check_same_types(inputs, 0)
+}
+
+/// Fails when an input after `first` has another type than that.
+fn check_same_types(inputs: &[&TensorType], first: usize) -> LoadResult<()> {
+    let dtype = inputs[first].dtype;
+    match inputs.iter().skip(first).position(|input| input.dtype != dtype) {
         None => Ok(()),
         Some(index) => Err(LoadError::malformed(format!(
-            "input {index} has type {}, input 0 has {first}: they must be the same",
-            inputs[index].dtype
+            "input {} has type {}, input {first} has {dtype}: they must be the same",
+            index + first,
+            inputs[index + first].dtype
         ))),
     }
 }

@@ -64,10 +64,13 @@ fn lower_op(lowering: &Lowering<'_>) -> Result<Box<dyn Step>> {
         Op::AveragePool(pool) => steps::pool::average(lowering, pool),
         Op::MatMul => steps::matmul::lower(lowering),
         Op::Binary(op) => steps::binary::lower(lowering, *op),
-        Op::Activation(activation) => steps::activation::lower(lowering, *activation),
-        Op::Softmax { axis } => steps::softmax::lower(lowering, *axis),
-        Op::ArgMax { axis, select_last_index, .. } => steps::arg_max::lower(lowering, *axis, *select_last_index),
-        Op::ReduceMean { axes, .. } => steps::reduce_mean::lower(lowering, axes),
+        Op::Activation(activation) => steps::elementwise::lower_activation(lowering, *activation),
+        Op::Elementwise(op) => steps::elementwise::lower(lowering, *op),
+        Op::Softmax { axis, logarithm } => steps::softmax::lower(lowering, *axis, *logarithm),
+        Op::Normalize { centred, epsilon } => steps::normalize::lower(lowering, *centred, *epsilon),
+        Op::Reduce(op) => steps::reduce::lower(lowering, op),
+        Op::ArgExtreme(op) => steps::arg_extreme::lower(lowering, *op),
+        Op::Cumulative(op) => steps::cumulative::lower(lowering, *op),
         Op::Transpose { permutation } => steps::transpose::lower(lowering, permutation),
         Op::Cast { to } => steps::cast::lower(lowering, *to),
     }
@@ -97,7 +100,7 @@ impl<'a> Lowering<'a> {
 
     /// The epilogue's activation.
     pub(super) fn activation(&self) -> insula_kernels::Activation {
-        self.step.epilogue.activation.map(steps::activation::kernel).unwrap_or_default()
+        self.step.epilogue.activation.map(steps::elementwise::activation).unwrap_or_default()
     }
 }
 

@@ -1,19 +1,24 @@
 //! The steps of CPU plans, one file an operation. Each works out at load what its kernel needs to know, refuses what does
 //! not fit, and at run time only turns bytes into slices.
 
-pub(super) mod activation;
-pub(super) mod arg_max;
+pub(super) mod arg_extreme;
 pub(super) mod binary;
 pub(super) mod cast;
 pub(super) mod conv;
+pub(super) mod cumulative;
+pub(super) mod elementwise;
 pub(super) mod matmul;
+pub(super) mod normalize;
 pub(super) mod pool;
-pub(super) mod reduce_mean;
+pub(super) mod reduce;
 pub(super) mod softmax;
 pub(super) mod transpose;
 mod window;
 
 use insula_kernels::Strip;
+
+/// Tensors up to this size are combined in rows as long as can be; larger ones in rows of the last dimension, to be cut into tiles.
+const FLAT_ELEMENTS: usize = 1 << 20;
 
 /// A tensor of shape `dims` seen as slices of strips along `axis`: how many slices, and the strip.
 fn slices_along(dims: &[usize], axis: usize) -> Option<(usize, Strip)> {

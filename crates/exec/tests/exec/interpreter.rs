@@ -1,5 +1,6 @@
 //! A second opinion: operations computed one element at a time, straight from their definitions, in double precision.
 
+use insula_model::op::{ArgExtreme, Reduce, Reduction};
 use insula_model::{Activation, AveragePool, BinaryOp, Conv, Op, Window};
 
 /// A tensor of doubles.
@@ -50,18 +51,30 @@ pub fn interpret(op: &Op, inputs: &[Tensor], dims: &[usize]) -> Tensor {
         Op::MatMul => product(input, &inputs[1], at),
         Op::Binary(op) => arithmetic(*op, input.broadcast_at(at), inputs[1].broadcast_at(at)),
         Op::Activation(activation) => activate(*activation, input.at(at)),
-        Op::Softmax { axis } => {
+        Op::Softmax { axis, logarithm } => {
             let along = along(input, *axis, at);
             let max = along.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            (input.at(at) - max).exp() / along.iter().map(|x| (x - max).exp()).sum::<f64>()
+            let sum = along.iter().map(|x| (x - max).exp()).sum::<f64>();
+            if *logarithm { input.at(at) - max - sum.ln() } else { (input.at(at) - max).exp() / sum }
         }
-        Op::ArgMax { axis, keep_dims, select_last_index } => {
+        Op::ArgExtreme(ArgExtreme { largest, axis, keep_dims, select_last_index }) => {
             let along = along(input, *axis, &restored(input, at, &[*axis], *keep_dims));
-            let max = along.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let mut equals = along.iter().enumerate().filter(|(_, x)| **x == max).map(|(index, _)| index);
+            let extreme = along.iter().copied().reduce(if *largest { f64::max } else { f64::min }).unwrap();
+            let mut equals = along.iter().enumerate().filter(|(_, x)| **x == extreme).map(|(index, _)| index);
             (if *select_last_index { equals.next_back() } else { equals.next() }).unwrap() as f64
         }
-        Op::ReduceMean { axes, keep_dims } => mean(input, axes, &restored(input, at, axes, *keep_dims)),
+        Op::Reduce(Reduce { reduction, axes, keep_dims }) => {
+            reduced(*reduction, &gathered(input, axes, &restored(input, at, axes, *keep_dims)))
+        }
+        Op::Normalize { centred, epsilon } => {
+            let along = along(input, at.len() - 1, at);
+            let count = along.len() as f64;
+            let mean = if *centred { along.iter().sum::<f64>() / count } else { 0.0 };
+            let square = along.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+            let normal = (input.at(at) - mean) / (square + f64::from(*epsilon)).sqrt();
+            let operand = |index: usize| inputs.get(index).map(|tensor| tensor.broadcast_at(at));
+            normal * operand(1).unwrap_or(1.0) + operand(2).unwrap_or(0.0)
+        }
         Op::Transpose { permutation } => {
             let mut from = vec![0; at.len()];
             for (at, axis) in at.iter().zip(permutation) {
@@ -70,6 +83,7 @@ pub fn interpret(op: &Op, inputs: &[Tensor], dims: &[usize]) -> Tensor {
             input.at(&from)
         }
         Op::Cast { .. } => input.at(at),
+        other => panic!("the tests do not interpret {}", other.name()),
     })
 }
 
@@ -79,6 +93,13 @@ fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
         BinaryOp::Sub => a - b,
         BinaryOp::Mul => a * b,
         BinaryOp::Div => a / b,
+        BinaryOp::Pow => a.powf(b),
+        BinaryOp::Mod => a - (a / b).floor() * b,
+        BinaryOp::Fmod => a % b,
+        BinaryOp::Max => a.max(b),
+        BinaryOp::Min => a.min(b),
+        BinaryOp::PRelu if a < 0.0 => a * b,
+        BinaryOp::PRelu => a,
     }
 }
 
@@ -86,10 +107,33 @@ fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
 pub fn activate(activation: Activation, x: f64) -> f64 {
     match activation {
         Activation::Relu => x.max(0.0),
+        Activation::LeakyRelu { slope } => x.max(0.0) + f64::from(slope) * x.min(0.0),
         Activation::Clip { min, max } => x.max(f64::from(min)).min(f64::from(max)),
-        Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        Activation::Sigmoid => sigmoid(x),
+        Activation::HardSigmoid { alpha, beta } => (f64::from(alpha) * x + f64::from(beta)).clamp(0.0, 1.0),
+        Activation::HardSwish => x * (x / 6.0 + 0.5).clamp(0.0, 1.0),
+        Activation::Swish { alpha } => x * sigmoid(f64::from(alpha) * x),
+        Activation::Gelu => x * (1.0 + erf(x / 2f64.sqrt())) / 2.0,
+        Activation::GeluTanh => {
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+            x * (1.0 + inner.tanh()) / 2.0
+        }
         Activation::Tanh => x.tanh(),
     }
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// The error function by its Taylor series, for small arguments.
+fn erf(x: f64) -> f64 {
+    let (mut term, mut sum) = (x, x);
+    for k in 1..200 {
+        term *= -x * x / f64::from(k);
+        sum += term / f64::from(2 * k + 1);
+    }
+    sum * 2.0 / std::f64::consts::PI.sqrt()
 }
 
 /// Pixel and tap of a window along each spatial axis, for taps inside the image.
@@ -164,10 +208,11 @@ fn restored(input: &Tensor, at: &[usize], axes: &[usize], keep_dims: bool) -> Ve
     (0..input.dims.len()).map(|axis| if axes.contains(&axis) { 0 } else { *kept.next().unwrap() }).collect()
 }
 
-fn mean(input: &Tensor, axes: &[usize], at: &[usize]) -> f64 {
+/// The elements that are reduced to the output's at `at`.
+fn gathered(input: &Tensor, axes: &[usize], at: &[usize]) -> Vec<f64> {
     let sizes: Vec<usize> = axes.iter().map(|axis| input.dims[*axis]).collect();
     let count = sizes.iter().product::<usize>();
-    let sum: f64 = (0..count)
+    (0..count)
         .map(|index| {
             let mut from = at.to_vec();
             for (axis, k) in axes.iter().zip(position(&sizes, index)) {
@@ -175,6 +220,21 @@ fn mean(input: &Tensor, axes: &[usize], at: &[usize]) -> f64 {
             }
             input.at(&from)
         })
-        .sum();
-    sum / count as f64
+        .collect()
+}
+
+fn reduced(reduction: Reduction, values: &[f64]) -> f64 {
+    let sum = |map: fn(f64) -> f64| values.iter().map(|x| map(*x)).sum::<f64>();
+    match reduction {
+        Reduction::Sum => sum(|x| x),
+        Reduction::Mean => sum(|x| x) / values.len() as f64,
+        Reduction::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        Reduction::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+        Reduction::Prod => values.iter().product(),
+        Reduction::L1 => sum(f64::abs),
+        Reduction::L2 => sum(|x| x * x).sqrt(),
+        Reduction::LogSum => sum(|x| x).ln(),
+        Reduction::LogSumExp => sum(f64::exp).ln(),
+        Reduction::SumSquare => sum(|x| x * x),
+    }
 }

@@ -4,6 +4,7 @@
 use half::f16;
 use insula_core::{DType, Shape};
 use insula_exec::{CpuDevice, Device};
+use insula_model::op::{ArgExtreme, Reduce, Reduction};
 use insula_model::{Activation, AveragePool, BinaryOp, Constant, Conv, Op, Pads, TensorType, Window, shape_inference};
 use proptest::prelude::*;
 
@@ -123,7 +124,7 @@ proptest! {
     #[test]
     fn arithmetic_agrees(dims in shapes(), mask in any::<u8>(), drop in 0usize..4) {
         let other: Vec<usize> = dims.iter().enumerate().map(|(axis, size)| if mask >> axis & 1 == 1 { 1 } else { *size }).skip(drop).collect();
-        for op in [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div] {
+        for op in [BinaryOp::Add, BinaryOp::Sub, BinaryOp::Mul, BinaryOp::Div, BinaryOp::Max, BinaryOp::PRelu] {
             assert!(agrees(&Op::Binary(op), &[&dims, &other]));
             assert!(agrees(&Op::Binary(op), &[&other, &dims]));
         }
@@ -131,16 +132,36 @@ proptest! {
 
     #[test]
     fn functions_of_one_tensor_agree(dims in shapes(), axis in 0usize..4, keep_dims: bool, last: bool, mask in 1u8..16) {
-        for activation in [Activation::Relu, Activation::Clip { min: -0.5, max: 1.0 }, Activation::Sigmoid, Activation::Tanh] {
+        for activation in [
+            Activation::Relu,
+            Activation::LeakyRelu { slope: 0.25 },
+            Activation::Clip { min: -0.5, max: 1.0 },
+            Activation::Sigmoid,
+            Activation::HardSigmoid { alpha: 0.5, beta: 0.25 },
+            Activation::HardSwish,
+            Activation::Swish { alpha: 1.0 },
+            Activation::Gelu,
+            Activation::GeluTanh,
+            Activation::Tanh,
+        ] {
             assert!(agrees(&Op::Activation(activation), &[&dims]));
         }
         let axis = axis % dims.len();
-        assert!(agrees(&Op::Softmax { axis }, &[&dims]));
-        assert!(agrees(&Op::ArgMax { axis, keep_dims, select_last_index: last }, &[&dims]));
+        assert!(agrees(&Op::Softmax { axis, logarithm: last }, &[&dims]));
+        assert!(agrees(&Op::ArgExtreme(ArgExtreme { largest: keep_dims, axis, keep_dims, select_last_index: last }), &[&dims]));
         let axes: insula_model::op::Axes = (0..dims.len()).filter(|axis| mask >> axis & 1 == 1).collect();
         if !axes.is_empty() {
-            assert!(agrees(&Op::ReduceMean { axes, keep_dims }, &[&dims]));
+            for reduction in [Reduction::Mean, Reduction::Max, Reduction::Min, Reduction::L1, Reduction::L2, Reduction::LogSumExp] {
+                assert!(agrees(&Op::Reduce(Reduce { reduction, axes: axes.clone(), keep_dims }), &[&dims]));
+            }
         }
+    }
+
+    #[test]
+    fn normalisations_agree(dims in shapes(), centred: bool, inputs in 1usize..4) {
+        let last = [dims[dims.len() - 1]];
+        let operands: Vec<&[usize]> = [&dims[..], &last, &last][..inputs].to_vec();
+        assert!(agrees(&Op::Normalize { centred, epsilon: 0.5 }, &operands));
     }
 
     #[test]
@@ -165,7 +186,7 @@ fn conversions_agree_for_every_type_that_casts() {
         DType::Int32,
         DType::Int64,
     ];
-    let floats = [DType::Fp16, DType::Fp32];
+    let floats = [DType::Fp16, DType::Bf16, DType::Fp32, DType::Fp64];
     let small = singles(Shape::new(&[3]).unwrap(), &[0.0, 1.0, 100.0]);
     for from in integers.into_iter().chain(floats) {
         let first = device.folder().fold(&Op::Cast { to: from }, &[&small]).unwrap().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::error::{LoadError, LoadResult};
 use crate::graph::ValueId;
-use crate::op::{AveragePool, Op, Window};
+use crate::op::{AveragePool, Op, Reduce, Reduction, Window};
 use crate::operators::window_attributes::{Spatial, extend_for_ceil_mode, window};
 use crate::operators::{Item, NodeImport};
 
@@ -26,7 +26,11 @@ pub(super) fn global_average_pool(node: &mut NodeImport<'_>) -> LoadResult<Item>
     if rank < 3 {
         return Err(LoadError::malformed(format!("its input has {rank} dimensions, expected at least 3")));
     }
-    node.compute(Op::ReduceMean { axes: (2..rank).collect(), keep_dims: true }, &[input]).map(Item::Value)
+    node.compute(
+        Op::Reduce(Reduce { reduction: Reduction::Mean, axes: (2..rank).collect(), keep_dims: true }),
+        &[input],
+    )
+    .map(Item::Value)
 }
 
 /// What is pooled, the window, and how much of its padding `ceil_mode` has added.

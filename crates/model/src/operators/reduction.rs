@@ -2,7 +2,7 @@
 
 use crate::error::{LoadError, LoadResult};
 use crate::graph::Dim;
-use crate::op::{Axes, Op};
+use crate::op::{ArgExtreme, Axes, Op, Reduce, Reduction};
 use crate::operators::node_import::resolve_axis;
 use crate::operators::{Item, NodeImport};
 use crate::shape_inference::{Dims, rows_meet};
@@ -19,7 +19,7 @@ pub(super) fn softmax(node: &mut NodeImport<'_>) -> LoadResult<Item> {
         _ => resolve_axis(axis, dims.len())?,
     };
     if !together {
-        return node.compute(Op::Softmax { axis }, &[input]).map(Item::Value);
+        return node.compute(Op::Softmax { axis, logarithm: false }, &[input]).map(Item::Value);
     }
     let mut columns = 1usize;
     for dim in &dims[axis..] {
@@ -28,7 +28,7 @@ pub(super) fn softmax(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     }
     let flat: Dims = dims[..axis].iter().copied().chain([Dim::Fixed(columns)]).collect();
     let flat = node.view(input, flat)?;
-    let normalised = node.compute(Op::Softmax { axis }, &[flat])?;
+    let normalised = node.compute(Op::Softmax { axis, logarithm: false }, &[flat])?;
     node.view(normalised, dims).map(Item::Value)
 }
 
@@ -37,7 +37,8 @@ pub(super) fn arg_max(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     let axis = resolve_axis(node.attributes.int("axis")?.unwrap_or(0), node.rank(input))?;
     let keep_dims = node.attributes.flag("keepdims", true)?;
     let select_last_index = node.opset >= 12 && node.attributes.flag("select_last_index", false)?;
-    node.compute(Op::ArgMax { axis, keep_dims, select_last_index }, &[input]).map(Item::Value)
+    node.compute(Op::ArgExtreme(ArgExtreme { largest: true, axis, keep_dims, select_last_index }), &[input])
+        .map(Item::Value)
 }
 
 /// The axes are an attribute before opset 18 and a constant input from then on. None means all, or with
@@ -62,7 +63,7 @@ pub(super) fn reduce_mean(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     if axes.is_empty() {
         return Ok(Item::Value(input));
     }
-    node.compute(Op::ReduceMean { axes, keep_dims }, &[input]).map(Item::Value)
+    node.compute(Op::Reduce(Reduce { reduction: Reduction::Mean, axes, keep_dims }), &[input]).map(Item::Value)
 }
 
 /// The axes that ONNX's `axes` mean, ascending. Fails when one is given twice.

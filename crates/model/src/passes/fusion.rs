@@ -11,6 +11,7 @@ use crate::constant::Constant;
 use crate::error::LoadResult;
 use crate::graph::{Dim, Graph, Node, NodeOp, ValueId};
 use crate::op::{BinaryOp, Op};
+use crate::shape_inference;
 
 /// Fuses all that can be.
 pub fn run(graph: &mut Graph) -> LoadResult<()> {
@@ -37,12 +38,16 @@ struct Fusion<'a> {
 }
 
 impl Fusion<'_> {
-    /// The node that writes `value`, if it can still take an activation on: nothing else reads `value`, and it has none yet.
+    /// The node that writes `value`, if it can still take an activation on: nothing else reads `value`, it has none yet,
+    /// and its type is one that things are fused in.
     fn open_writer(&self, value: ValueId) -> Option<(usize, &Op)> {
         let index = self.writers.get(value.index()).copied().flatten()?;
         let node = self.nodes[index].as_ref()?;
         let NodeOp::Compute(op) = &node.op else { return None };
-        (self.readers[value.index()] == 1 && node.epilogue.activation.is_none()).then_some((index, op))
+        let open = self.readers[value.index()] == 1
+            && node.epilogue.activation.is_none()
+            && shape_inference::is_arithmetic(self.graph.tensor(value).dtype);
+        open.then_some((index, op))
     }
 
     /// The node that writes `value`, if it can still take a scale, a bias or a residual on: all that comes before the activation.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::LoadResult;
 use crate::graph::{Graph, Node, NodeOp, TensorType, ValueId, moves_elements};
-use crate::op::{Axes, Op};
+use crate::op::{ArgExtreme, Axes, Cumulative, Elementwise, Op, Reduce};
 use crate::shape_inference::{self, Dims};
 
 /// Rewrites the graph.
@@ -58,20 +58,36 @@ impl Layout<'_> {
             return self.settle_inputs(node);
         }
         let placed = match op {
-            Op::Binary(_) => self.binary(&node, op)?,
-            Op::Activation(_) | Op::Cast { .. } => self.unary(&node, op, |_| None)?,
-            Op::Softmax { axis } => self.unary(&node, Op::Softmax { axis: self.stored_axis(&node, axis) }, |_| None)?,
-            Op::ReduceMean { axes, keep_dims } => {
+            Op::Activation(_)
+            | Op::Cast { .. }
+            | Op::Elementwise(Elementwise::Function(_) | Elementwise::BitCast { .. }) => {
+                self.unary(&node, op, |_| None)?
+            }
+            Op::Binary(_) | Op::Elementwise(_) => self.broadcast(&node, op)?,
+            Op::Softmax { axis, logarithm } => {
+                let op = Op::Softmax { axis: self.stored_axis(&node, axis), logarithm };
+                self.unary(&node, op, |_| None)?
+            }
+            Op::Cumulative(cumulative) => {
+                let axis = self.stored_axis(&node, cumulative.axis);
+                self.unary(&node, Op::Cumulative(Cumulative { axis, ..cumulative }), |_| None)?
+            }
+            Op::Reduce(Reduce { reduction, axes, keep_dims }) => {
                 let mut moved: Axes = axes.iter().map(|&axis| self.stored_axis(&node, axis)).collect();
                 moved.sort_unstable();
-                let op = Op::ReduceMean { axes: moved, keep_dims };
+                let op = Op::Reduce(Reduce { reduction, axes: moved, keep_dims });
                 self.unary(&node, op, |owed| (!keep_dims).then(|| without(owed, &axes)))?
             }
-            Op::ArgMax { axis, keep_dims, select_last_index } => {
-                let op = Op::ArgMax { axis: self.stored_axis(&node, axis), keep_dims, select_last_index };
-                self.unary(&node, op, |owed| (!keep_dims).then(|| without(owed, &[axis])))?
+            Op::ArgExtreme(arg) => {
+                let op = Op::ArgExtreme(ArgExtreme { axis: self.stored_axis(&node, arg.axis), ..arg });
+                self.unary(&node, op, |owed| (!arg.keep_dims).then(|| without(owed, &[arg.axis])))?
             }
-            Op::Conv(_) | Op::MaxPool(_) | Op::AveragePool(_) | Op::MatMul | Op::Transpose { .. } => None,
+            Op::Conv(_)
+            | Op::MaxPool(_)
+            | Op::AveragePool(_)
+            | Op::MatMul
+            | Op::Normalize { .. }
+            | Op::Transpose { .. } => None,
         };
         match placed {
             Some(stored) => {
@@ -126,9 +142,9 @@ impl Layout<'_> {
         Ok(Some(Stored::new(value, owed)))
     }
 
-    /// In the order of axes of the first input that owes a permutation of the output's rank. The other joins: by what it owes
-    /// itself, by its constant being permuted, or by being transposed. `None` when it has fewer dimensions and is no constant.
-    fn binary(&mut self, node: &Node, op: Op) -> LoadResult<Option<Stored>> {
+    /// In the order of axes of the first input that owes a permutation of the output's rank. The others join: by what they owe
+    /// themselves, by their constants being permuted, or by being transposed. `None` when one has fewer dimensions and is no constant.
+    fn broadcast(&mut self, node: &Node, op: Op) -> LoadResult<Option<Stored>> {
         let rank = self.graph.tensor(node.output).dims.len();
         let owed = node.inputs.iter().find_map(|input| {
             let stored = &self.stored[input.index()];
@@ -136,7 +152,7 @@ impl Layout<'_> {
         });
         let Some(owed) = owed.cloned() else { return Ok(None) };
         let back = inverse(&owed);
-        let mut inputs = Vec::with_capacity(2);
+        let mut inputs = Vec::with_capacity(node.inputs.len());
         for &input in &node.inputs {
             let mut stored = self.stored[input.index()].clone();
             let dims = &self.graph.tensor(input).dims;

@@ -1,13 +1,32 @@
-//! Dimensions after Softmax, ArgMax and ReduceMean: operations along axes, none of which may be the batch.
+//! Dimensions after reductions, normalisations and what runs along an axis; none of the axes may be the batch.
 
 use crate::error::{LoadError, LoadResult};
-use crate::graph::Dim;
+use crate::graph::{Dim, TensorType};
 use crate::shape_inference::{Dims, rows_meet, shown};
 
 /// An operation along `axis` that keeps the shape.
 pub(super) fn along(dims: &[Dim], axis: usize) -> LoadResult<Dims> {
     check_axis(dims, axis)?;
     Ok(dims.into())
+}
+
+/// A normalisation of the first input along its last axis, with a factor and a summand an element of it.
+pub(super) fn normalized(inputs: &[&TensorType]) -> LoadResult<Dims> {
+    let dims = &inputs[0].dims;
+    let Some(last) = dims.len().checked_sub(1) else {
+        return Err(LoadError::malformed("a scalar has no axis to normalise along"));
+    };
+    check_axis(dims, last)?;
+    for (index, input) in inputs.iter().enumerate().skip(1) {
+        if input.dims[..] != dims[last..] {
+            return Err(LoadError::malformed(format!(
+                "input {index} has shape {}, the last dimension of {} was expected",
+                shown(&input.dims),
+                shown(dims)
+            )));
+        }
+    }
+    Ok(dims.clone())
 }
 
 /// A reduction over `axes`.

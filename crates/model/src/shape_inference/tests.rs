@@ -4,7 +4,7 @@ use insula_core::DType;
 use proptest::prelude::*;
 
 use crate::error::LoadErrorKind;
-use crate::op::{AveragePool, BinaryOp, Conv, Pads, Window};
+use crate::op::{ArgExtreme, AveragePool, BinaryOp, Conv, Pads, Reduce, Reduction, Window};
 
 use super::*;
 
@@ -55,14 +55,15 @@ fn products_sum_over_fixed_dimensions_alone() {
 
 #[test]
 fn reductions_leave_the_batch_alone() {
-    let mean = |axes: &[usize], keep_dims| Op::ReduceMean { axes: axes.into(), keep_dims };
+    let mean =
+        |axes: &[usize], keep_dims| Op::Reduce(Reduce { reduction: Reduction::Mean, axes: axes.into(), keep_dims });
     assert_makes(&mean(&[1, 3], true), &["b 2 3 4"], "b 1 3 1");
     assert_makes(&mean(&[1, 3], false), &["b 2 3 4"], "b 3");
     assert_refuses(&mean(&[0], true), &["b 2"], LoadErrorKind::RowsMeet);
     assert_refuses(&mean(&[], true), &["b 2"], LoadErrorKind::Malformed);
     assert_refuses(&mean(&[2], true), &["b 2"], LoadErrorKind::Malformed);
-    assert_refuses(&Op::Softmax { axis: 0 }, &["b 2"], LoadErrorKind::RowsMeet);
-    assert_makes(&Op::Softmax { axis: 0 }, &["3 2"], "3 2");
+    assert_refuses(&Op::Softmax { axis: 0, logarithm: false }, &["b 2"], LoadErrorKind::RowsMeet);
+    assert_makes(&Op::Softmax { axis: 0, logarithm: false }, &["3 2"], "3 2");
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn types_follow_the_operation() {
     assert_eq!(infer(&ADD, &[&half, &half]).unwrap().dtype, DType::Fp16);
     assert!(infer(&ADD, &[&half, &wide]).is_err());
     assert_eq!(infer(&Op::Cast { to: DType::Int8 }, &[&half]).unwrap().dtype, DType::Int8);
-    let best = Op::ArgMax { axis: 1, keep_dims: true, select_last_index: false };
+    let best = Op::ArgExtreme(ArgExtreme { largest: true, axis: 1, keep_dims: true, select_last_index: false });
     assert_eq!(infer(&best, &[&half]).unwrap().dtype, DType::Int64);
     assert!(infer(&ADD, &[&half]).is_err());
 }

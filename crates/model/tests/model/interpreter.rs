@@ -3,6 +3,7 @@
 
 use half::f16;
 use insula_core::{DType, Result, Shape};
+use insula_model::op::{ArgExtreme, Comparison, Elementwise, Function, Reduce, Reduction};
 use insula_model::{
     Activation, BinaryOp, Binding, Constant, ConstantFolder, LogicalPlan, Op, Operand, Source, Step, Window,
 };
@@ -144,15 +145,23 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
                 BinaryOp::Sub => left - right,
                 BinaryOp::Mul => left * right,
                 BinaryOp::Div => left / right,
+                BinaryOp::Pow => left.powf(right),
+                BinaryOp::Mod => left - (left / right).floor() * right,
+                BinaryOp::Fmod => left % right,
+                BinaryOp::Max => left.max(right),
+                BinaryOp::Min => left.min(right),
+                BinaryOp::PRelu if left < 0.0 => left * right,
+                BinaryOp::PRelu => left,
             }
         }),
         Op::Activation(activation) => inputs[0].data.iter().map(|value| activate(*activation, *value)).collect(),
-        Op::Softmax { axis } => each(&|at| {
+        Op::Elementwise(op) => each(&|at| elementwise(*op, inputs, at)),
+        Op::Softmax { axis, logarithm: false } => each(&|at| {
             let line = line(inputs[0], *axis, at);
             let largest = line.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             (line[at[*axis]] - largest).exp() / line.iter().map(|value| (value - largest).exp()).sum::<f64>()
         }),
-        Op::ArgMax { axis, keep_dims, select_last_index } => each(&|at| {
+        Op::ArgExtreme(ArgExtreme { largest: true, axis, keep_dims, select_last_index }) => each(&|at| {
             let mut at = at.to_vec();
             if !keep_dims {
                 at.insert(*axis, 0);
@@ -166,7 +175,18 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
             }
             best as f64
         }),
-        Op::ReduceMean { axes, keep_dims } => each(&|at| mean(inputs[0], axes, *keep_dims, at)),
+        Op::Reduce(Reduce { reduction, axes, keep_dims }) => {
+            each(&|at| reduced(*reduction, &gathered(inputs[0], axes, *keep_dims, at)))
+        }
+        Op::Normalize { centred, epsilon } => each(&|at| {
+            let line = line(inputs[0], at.len() - 1, at);
+            let count = line.len() as f64;
+            let mean = if *centred { line.iter().sum::<f64>() / count } else { 0.0 };
+            let square = line.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+            let normal = (line[at[at.len() - 1]] - mean) / (square + f64::from(*epsilon)).sqrt();
+            let operand = |index: usize| inputs.get(index).map(|tensor| tensor.stretched(at));
+            normal * operand(1).unwrap_or(1.0) + operand(2).unwrap_or(0.0)
+        }),
         Op::Transpose { permutation } => each(&|at| {
             let mut from = at.to_vec();
             permutation.iter().zip(at).for_each(|(&axis, &index)| from[axis] = index);
@@ -176,6 +196,7 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
             let whole = !matches!(to, DType::Fp16 | DType::Fp32);
             inputs[0].data.iter().map(|value| if whole { value.trunc() } else { *value }).collect()
         }
+        other => panic!("the tests do not interpret {}", other.name()),
     };
     Tensor::new(dims, data)
 }
@@ -183,9 +204,62 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
 fn activate(activation: Activation, value: f64) -> f64 {
     match activation {
         Activation::Relu => value.max(0.0),
+        Activation::LeakyRelu { slope } => value.max(0.0) + f64::from(slope) * value.min(0.0),
         Activation::Clip { min, max } => value.max(f64::from(min)).min(f64::from(max)),
-        Activation::Sigmoid => 1.0 / (1.0 + (-value).exp()),
+        Activation::Sigmoid => sigmoid(value),
+        Activation::HardSigmoid { alpha, beta } => (f64::from(alpha) * value + f64::from(beta)).clamp(0.0, 1.0),
+        Activation::HardSwish => value * (value / 6.0 + 0.5).clamp(0.0, 1.0),
+        Activation::Swish { alpha } => value * sigmoid(f64::from(alpha) * value),
+        Activation::Gelu => value * (1.0 + erf(value / 2f64.sqrt())) / 2.0,
+        Activation::GeluTanh => {
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (value + 0.044715 * value.powi(3));
+            value * (1.0 + inner.tanh()) / 2.0
+        }
         Activation::Tanh => value.tanh(),
+    }
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// The error function by its Taylor series, for small arguments.
+fn erf(x: f64) -> f64 {
+    let (mut term, mut sum) = (x, x);
+    for k in 1..200 {
+        term *= -x * x / f64::from(k);
+        sum += term / f64::from(2 * k + 1);
+    }
+    sum * 2.0 / std::f64::consts::PI.sqrt()
+}
+
+fn function(function: Function, x: f64) -> f64 {
+    match function {
+        Function::Abs => x.abs(),
+        Function::Neg => -x,
+        Function::Exp => x.exp(),
+        Function::Log => x.ln(),
+        Function::Sqrt => x.sqrt(),
+        Function::Reciprocal => 1.0 / x,
+        Function::Erf => erf(x),
+        Function::Round => x.round_ties_even(),
+        other => panic!("the tests do not interpret {other:?}"),
+    }
+}
+
+/// Every operation element by element that is neither arithmetic nor an activation.
+fn elementwise(op: Elementwise, inputs: &[&Tensor], at: &[usize]) -> f64 {
+    let operand = |index: usize| inputs[index].stretched(at);
+    match op {
+        Elementwise::Function(op) => function(op, operand(0)),
+        Elementwise::Compare(Comparison::Equal) => f64::from(operand(0) == operand(1)),
+        Elementwise::Compare(Comparison::Less) => f64::from(operand(0) < operand(1)),
+        Elementwise::Compare(Comparison::LessOrEqual) => f64::from(operand(0) <= operand(1)),
+        Elementwise::Compare(Comparison::Greater) => f64::from(operand(0) > operand(1)),
+        Elementwise::Compare(Comparison::GreaterOrEqual) => f64::from(operand(0) >= operand(1)),
+        Elementwise::Where if operand(0) != 0.0 => operand(1),
+        Elementwise::Where => operand(2),
+        other => panic!("the tests do not interpret {}", other.name()),
     }
 }
 
@@ -234,7 +308,8 @@ fn line(input: &Tensor, axis: usize, at: &[usize]) -> Vec<f64> {
         .collect()
 }
 
-fn mean(input: &Tensor, axes: &[usize], keep_dims: bool, at: &[usize]) -> f64 {
+/// The elements that are reduced to the output's at `at`.
+fn gathered(input: &Tensor, axes: &[usize], keep_dims: bool, at: &[usize]) -> Vec<f64> {
     let mut kept = at.iter();
     let from: Vec<Option<usize>> = (0..input.dims.len())
         .map(|axis| match axes.contains(&axis) {
@@ -253,8 +328,23 @@ fn mean(input: &Tensor, axes: &[usize], keep_dims: bool, at: &[usize]) -> f64 {
             .zip(&from)
             .all(|(index, wanted)| wanted.is_none_or(|wanted| wanted == *index))
     });
-    let values: Vec<f64> = matching.map(|position| input.data[position]).collect();
-    values.iter().sum::<f64>() / values.len() as f64
+    matching.map(|position| input.data[position]).collect()
+}
+
+fn reduced(reduction: Reduction, values: &[f64]) -> f64 {
+    let sum = |map: fn(f64) -> f64| values.iter().map(|x| map(*x)).sum::<f64>();
+    match reduction {
+        Reduction::Sum => sum(|x| x),
+        Reduction::Mean => sum(|x| x) / values.len() as f64,
+        Reduction::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        Reduction::Min => values.iter().copied().fold(f64::INFINITY, f64::min),
+        Reduction::Prod => values.iter().product(),
+        Reduction::L1 => sum(f64::abs),
+        Reduction::L2 => sum(|x| x * x).sqrt(),
+        Reduction::LogSum => sum(|x| x).ln(),
+        Reduction::LogSumExp => sum(f64::exp).ln(),
+        Reduction::SumSquare => sum(|x| x * x),
+    }
 }
 
 fn unravel(mut position: usize, dims: &[usize]) -> Vec<usize> {

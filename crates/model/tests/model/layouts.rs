@@ -1,6 +1,7 @@
 //! Images stay channels last between the borders, and what moves elements is left out wherever it can be.
 
 use insula_model::onnx::data_type::{FLOAT, INT64};
+use insula_model::op::{ArgExtreme, Reduce, Reduction};
 use insula_model::{Op, Source};
 
 use crate::builder::*;
@@ -25,7 +26,10 @@ fn one_channel_needs_no_transposition() {
     assert_eq!(operations(&plan), ["Conv", "ReduceMean"]);
     assert_eq!(plan.steps[0].inputs[0].shape.dims(), [3, 8, 8, 1]);
     assert!(matches!(plan.steps[0].inputs[0].source, Source::Input(0)));
-    assert_eq!(plan.steps[1].op, Op::ReduceMean { axes: [1, 2].into_iter().collect(), keep_dims: true });
+    assert_eq!(
+        plan.steps[1].op,
+        Op::Reduce(Reduce { reduction: Reduction::Mean, axes: [1, 2].into_iter().collect(), keep_dims: true })
+    );
 }
 
 #[test]
@@ -44,7 +48,7 @@ fn a_chain_of_image_operators_is_transposed_once_on_the_way_in_and_once_on_the_w
         operations(&plan),
         ["Transpose", "Conv", "MaxPool", "Mul", "Softmax", "AveragePool", "Conv", "Transpose"]
     );
-    assert_eq!(plan.steps[4].op, Op::Softmax { axis: 3 });
+    assert_eq!(plan.steps[4].op, Op::Softmax { axis: 3, logarithm: false });
 }
 
 #[test]
@@ -86,7 +90,10 @@ fn the_best_class_of_each_pixel_is_found_among_the_last_axis() {
         builder.node("ArgMax", &["a"], "y", vec![int("axis", 1), int("keepdims", 0)]).output("y", INT64, "N,4,4");
     let plan = assert_optimised_alike(&builder, 2, 0.0);
     assert_eq!(operations(&plan), ["Conv", "ArgMax"]);
-    assert_eq!(plan.steps[1].op, Op::ArgMax { axis: 3, keep_dims: false, select_last_index: false });
+    assert_eq!(
+        plan.steps[1].op,
+        Op::ArgExtreme(ArgExtreme { largest: true, axis: 3, keep_dims: false, select_last_index: false })
+    );
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! One test a refusal: what is wrong with the file is said with the node, the input or the constant at fault.
 
 use insula_core::{Code, Error};
-use insula_model::onnx::data_type::{BOOL, DOUBLE, FLOAT, INT64, STRING};
+use insula_model::onnx::data_type::{BOOL, FLOAT, INT64, STRING};
 use insula_model::onnx::*;
 use insula_model::{LoadErrorKind, LoadOptions, Model, NoExternalData, NoFolding, UploadedData};
 use prost::Message;
@@ -355,20 +355,17 @@ fn poolings_with_windows_of_padding_alone_are_named() {
 #[test]
 fn types_without_arithmetic_are_named() {
     let with = |elem_type| {
-        Builder::new(17).input("x", elem_type, "N,4").node("Add", &["x", "x"], "y", vec![]).untyped_output("y")
+        Builder::new(17).input("x", elem_type, "N,4").node("Sigmoid", &["x"], "y", vec![]).untyped_output("y")
     };
-    assert_unsupported(&with(INT64), &["`node_y`", "INT64", "FP32 and FP16"]);
-    assert_unsupported(&with(DOUBLE), &["`node_y`", "FP64"]);
+    assert_unsupported(&with(INT64), &["`node_y`", "INT64", "floats"]);
     assert_unsupported(&with(STRING), &["`node_y`", "BYTES"]);
     let mixed = base()
         .constant(tensor("w", data_type::FLOAT16, &[4], vec![0; 8]))
         .node("Add", &["x", "w"], "y", vec![])
         .untyped_output("y");
     assert_malformed(&mixed, &["FP16", "FP32"]);
-    for to in [DOUBLE, BOOL, STRING] {
-        let cast = base().node("Cast", &["x"], "y", vec![int("to", i64::from(to))]).untyped_output("y");
-        assert_unsupported(&cast, &["`node_y`", "cast"]);
-    }
+    let cast = base().node("Cast", &["x"], "y", vec![int("to", i64::from(STRING))]).untyped_output("y");
+    assert_unsupported(&cast, &["`node_y`", "Cast", "BYTES"]);
     assert_unsupported(
         &base().node("Cast", &["x"], "y", vec![int("to", 1 << 40)]).untyped_output("y"),
         &["element type"],

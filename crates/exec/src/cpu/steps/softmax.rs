@@ -1,4 +1,4 @@
-//! Softmax.
+//! Softmax and its logarithm.
 
 use insula_core::{DType, Result};
 use insula_kernels::softmax::{softmax, softmax_scratch_bytes};
@@ -18,16 +18,17 @@ const ELEMENT_WORK: usize = 32;
 struct SoftmaxStep {
     isa: Isa,
     dtype: DType,
+    logarithm: bool,
     strip: Strip,
     tiles: Tiles,
 }
 
-pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, axis: usize) -> Result<Box<dyn Step>> {
+pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, axis: usize, logarithm: bool) -> Result<Box<dyn Step>> {
     let input = lowering.input(0)?;
     let (slices, strip) =
         slices_along(input.shape.dims(), axis).ok_or_else(|| broken(format!("it has no axis {axis}")))?;
     let tiles = Tiles::new(slices, strip.axis * strip.inner * ELEMENT_WORK, 1);
-    Ok(Box::new(SoftmaxStep { isa: lowering.isa, dtype: input.dtype, strip, tiles }))
+    Ok(Box::new(SoftmaxStep { isa: lowering.isa, dtype: input.dtype, logarithm, strip, tiles }))
 }
 
 impl Step for SoftmaxStep {
@@ -39,7 +40,7 @@ impl Step for SoftmaxStep {
         let input = tensors.floats(0, self.dtype)?;
         let StepTensors { output, scratch, .. } = tensors;
         self.tiles.each(stop, |slices| {
-            softmax(self.isa, false, self.strip, slices, input, floats_mut(self.dtype, output)?, scratch);
+            softmax(self.isa, self.logarithm, self.strip, slices, input, floats_mut(self.dtype, output)?, scratch);
             Ok(())
         })
     }

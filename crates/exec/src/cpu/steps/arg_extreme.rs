@@ -1,8 +1,9 @@
-//! The position of the largest element.
+//! The position of the largest or smallest element.
 
 use insula_core::Result;
 use insula_kernels::arg::{Extreme, extreme_positions};
 use insula_kernels::{Number, Strip};
+use insula_model::op::ArgExtreme;
 
 use super::slices_along;
 use crate::batch::StopPoint;
@@ -15,23 +16,23 @@ use crate::error::ExecError;
 const ELEMENT_WORK: usize = 8;
 
 #[derive(Debug)]
-struct ArgMaxStep {
+struct ArgExtremeStep {
     extreme: Extreme,
     number: Number,
     strip: Strip,
     tiles: Tiles,
 }
 
-pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, axis: usize, last: bool) -> Result<Box<dyn Step>> {
+pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, op: ArgExtreme) -> Result<Box<dyn Step>> {
     let input = lowering.input(0)?;
     let (slices, strip) =
-        slices_along(input.shape.dims(), axis).ok_or_else(|| broken(format!("it has no axis {axis}")))?;
+        slices_along(input.shape.dims(), op.axis).ok_or_else(|| broken(format!("it has no axis {}", op.axis)))?;
     let tiles = Tiles::new(slices, strip.axis * strip.inner * ELEMENT_WORK, 1);
-    let (extreme, number) = (Extreme { largest: true, last }, lowering.number(input.dtype)?);
-    Ok(Box::new(ArgMaxStep { extreme, number, strip, tiles }))
+    let extreme = Extreme { largest: op.largest, last: op.select_last_index };
+    Ok(Box::new(ArgExtremeStep { extreme, number: lowering.number(input.dtype)?, strip, tiles }))
 }
 
-impl Step for ArgMaxStep {
+impl Step for ArgExtremeStep {
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let input = tensors.input(0)?;
         let out = typed_mut::<i64>(tensors.output)?;
