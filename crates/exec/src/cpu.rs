@@ -64,6 +64,11 @@ impl Device for CpuDevice {
             Op::Conv(_)
             | Op::MaxPool(_)
             | Op::AveragePool(_)
+            | Op::ConvTranspose(_)
+            | Op::DeformConv(_)
+            | Op::LpPool(_)
+            | Op::MaxPositions(_)
+            | Op::Recurrent(_)
             | Op::MatMul
             | Op::Binary(_)
             | Op::Activation(_)

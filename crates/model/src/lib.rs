@@ -36,7 +36,10 @@ pub use external_data::{ExternalData, NoExternalData, UploadedData, VersionFolde
 pub use graph::{Dim, Graph, Node, NodeOp, TensorType, Value, ValueId, ValueSource};
 pub use model::{DEFAULT_MAX_BATCH, LoadOptions, Model};
 pub use model_file::ModelFile;
-pub use op::{Activation, AveragePool, BinaryOp, Conv, Op, Pads, Reduce, Reduction, Window};
+pub use op::{
+    Activation, AveragePool, BinaryOp, Conv, ConvTranspose, DeformConv, GateFunction, LpPool, MaxPositions, Op, Pads,
+    Recurrent, RecurrentCell, RecurrentDirection, RecurrentInputs, Reduce, Reduction, Window,
+};
 pub use operators::{NEWEST_OPSET, OLDEST_OPSET, supported_operators};
 pub use passes::constant_folding::{ConstantFolder, NoFolding};
 pub use passes::precision::Precision;

@@ -14,13 +14,17 @@
 //! nothing else is said.
 
 pub mod elementwise;
+pub mod recurrent;
 pub mod reduction;
+pub mod window;
 
 use insula_core::DType;
 use smallvec::SmallVec;
 
 pub use elementwise::{Activation, BinaryOp, Bitwise, Comparison, Elementwise, Function};
+pub use recurrent::{GateFunction, Recurrent, RecurrentCell, RecurrentDirection, RecurrentInputs};
 pub use reduction::{ArgExtreme, Cumulative, Reduce, Reduction};
+pub use window::{ConvTranspose, DeformConv, LpPool, MaxPositions};
 
 /// Axes of a tensor, each below its rank.
 pub type Axes = SmallVec<[usize; 4]>;
@@ -28,15 +32,28 @@ pub type Axes = SmallVec<[usize; 4]>;
 /// What a device is asked to compute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Op {
-    /// Cross-correlation. Inputs: `[N, spatial.., C]`, weight `[M, C / groups, kernel..]`. Output `[N, spatial.., M]`. Padding is
+    /// Cross-correlation, of INT32 (wrapping around) and FP64 too. Inputs: `[N, spatial.., C]`, weight `[M, C / groups, kernel..]`. Output `[N, spatial.., M]`. Padding is
     /// zeros.
     Conv(Conv),
+    /// Transposed convolution. Inputs: `[N, spatial.., C]`, weight `[C, M / groups, kernel..]`. Output `[N, spatial.., M]`.
+    ConvTranspose(ConvTranspose),
+    /// Convolution with moved taps. Inputs: `[N, H, W, C]`, weight `[M, C / groups, kH, kW]`, how far each tap is moved down and
+    /// to the right `[N, oH, oW, offset groups * kH * kW * 2]` and, if there, what each sample is multiplied with
+    /// `[N, oH, oW, offset groups * kH * kW]`. Output `[N, oH, oW, M]`.
+    DeformConv(DeformConv),
     /// The largest element of each window, never of the padding. `[N, spatial.., C]` to the same rank.
     MaxPool(Window),
     /// The mean of each window. `[N, spatial.., C]` to the same rank.
     AveragePool(AveragePool),
+    /// The p-norm of each window. `[N, spatial.., C]` to the same rank.
+    LpPool(LpPool),
+    /// Where in the whole tensor, counted as `[N, C, spatial..]`, the largest element of each window lies: INT64, the first of
+    /// equals. Rows meet in it, so there is no batch.
+    MaxPositions(MaxPositions),
+    /// A recurrent layer.
+    Recurrent(Recurrent),
     /// Matrix product as numpy has it, both inputs at least 2-D: `[.., M, K] x [.., K, N]` gives `[.., M, N]`, the leading
-    /// dimensions broadcast. With a 2-D second input all leading dimensions of the first are rows.
+    /// dimensions broadcast; of INT32, INT64, UINT32, UINT64 (wrapping around) and FP64 too. With a 2-D second input all leading dimensions of the first are rows.
     MatMul,
     /// Element by element with numpy's broadcasting.
     Binary(BinaryOp),
@@ -130,7 +147,11 @@ impl Op {
     pub fn name(&self) -> &'static str {
         match self {
             Op::Conv(_) => "Conv",
-            Op::MaxPool(_) => "MaxPool",
+            Op::ConvTranspose(_) => "ConvTranspose",
+            Op::DeformConv(_) => "DeformConv",
+            Op::LpPool(_) => "LpPool",
+            Op::MaxPool(_) | Op::MaxPositions(_) => "MaxPool",
+            Op::Recurrent(layer) => layer.cell.name(),
             Op::AveragePool(_) => "AveragePool",
             Op::MatMul => "MatMul",
             Op::Binary(op) => op.name(),

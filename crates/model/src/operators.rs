@@ -8,6 +8,7 @@ mod node_import;
 mod normalization;
 mod pooling;
 mod product;
+mod quantized_product;
 mod reduction;
 mod reshaping;
 mod shape_arithmetic;
@@ -57,16 +58,25 @@ const OPERATORS: &[Operator] = &[
     operator("Concat", 1, usize::MAX, shape_arithmetic::concat),
     operator("Constant", 0, 0, shape_arithmetic::constant),
     operator("Conv", 2, 3, convolution::conv),
+    operator("ConvInteger", 2, 4, quantized_product::conv_integer),
+    operator("ConvTranspose", 2, 3, convolution::conv_transpose),
+    operator("DeformConv", 3, 5, convolution::deform_conv),
     operator("Div", 2, 2, elementwise::div),
     operator("Dropout", 1, 3, reshaping::dropout),
     operator("Flatten", 1, 1, reshaping::flatten),
     operator("Gather", 2, 2, shape_arithmetic::gather),
     operator("Gemm", 2, 3, product::gemm),
     operator("GlobalAveragePool", 1, 1, pooling::global_average_pool),
+    operator("GlobalLpPool", 1, 1, pooling::global_lp_pool),
+    operator("GlobalMaxPool", 1, 1, pooling::global_max_pool),
     operator("Identity", 1, 1, reshaping::identity),
+    operator("LpPool", 1, 1, pooling::lp_pool),
     operator("MatMul", 2, 2, product::matmul),
+    operator("MatMulInteger", 2, 4, quantized_product::matmul_integer),
     operator("MaxPool", 1, 1, pooling::max_pool),
     operator("Mul", 2, 2, elementwise::mul),
+    operator("QLinearConv", 8, 9, quantized_product::qlinear_conv),
+    operator("QLinearMatMul", 8, 8, quantized_product::qlinear_matmul),
     operator("ReduceMean", 1, 2, reduction::reduce_mean),
     operator("Relu", 1, 1, elementwise::relu),
     operator("Reshape", 2, 2, reshaping::reshape),

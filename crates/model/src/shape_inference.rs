@@ -5,6 +5,7 @@
 mod broadcast;
 mod elementwise;
 mod matmul;
+mod recurrent;
 mod reduction;
 mod window;
 
@@ -30,6 +31,11 @@ pub fn infer(op: &Op, inputs: &[&TensorType]) -> LoadResult<TensorType> {
         Op::Conv(conv) => window::conv(conv, &first.dims, &inputs[1].dims)?,
         Op::MaxPool(pool) => window::pool(pool, &first.dims)?,
         Op::AveragePool(pool) => window::pool(&pool.window, &first.dims)?,
+        Op::LpPool(pool) => window::pool(&pool.window, &first.dims)?,
+        Op::MaxPositions(op) => window::max_positions(op, &first.dims)?,
+        Op::ConvTranspose(conv) => return with_batch_checked(window::conv_transpose(conv, inputs)?),
+        Op::DeformConv(conv) => return with_batch_checked(window::deform_conv(conv, inputs)?),
+        Op::Recurrent(layer) => return with_batch_checked(recurrent::recurrent(layer, inputs)?),
         Op::MatMul => matmul::matmul(&first.dims, &inputs[1].dims)?,
         Op::Binary(_) => broadcast(&first.dims, &inputs[1].dims)?,
         Op::Activation(_) | Op::Cast { .. } => first.dims.clone(),
@@ -48,10 +54,15 @@ pub fn infer(op: &Op, inputs: &[&TensorType]) -> LoadResult<TensorType> {
     check_batch(&dims)?;
     let dtype = match op {
         Op::Cast { to } => *to,
-        Op::ArgExtreme(_) => DType::Int64,
+        Op::ArgExtreme(_) | Op::MaxPositions(_) => DType::Int64,
         _ => first.dtype,
     };
     Ok(TensorType { dtype, dims })
+}
+
+fn with_batch_checked(tensor: TensorType) -> LoadResult<TensorType> {
+    check_batch(&tensor.dims)?;
+    Ok(tensor)
 }
 
 /// `dims` as messages show them, the batch as `batch`.
@@ -99,6 +110,8 @@ fn check_count(op: &Op, found: usize) -> LoadResult<()> {
         Op::Conv(_) | Op::MatMul | Op::Binary(_) => (2, 2),
         Op::Elementwise(op) => (op.inputs(), op.inputs()),
         Op::Normalize { .. } => (1, 3),
+        // count further inputs themselves
+        Op::ConvTranspose(_) | Op::DeformConv(_) | Op::Recurrent(_) => (2, 8),
         _ => (1, 1),
     };
     match (least..=most).contains(&found) {
@@ -110,8 +123,8 @@ fn check_count(op: &Op, found: usize) -> LoadResult<()> {
 fn check_types(op: &Op, inputs: &[&TensorType]) -> LoadResult<()> {
     let first = inputs[0].dtype;
     let (supported, types) = match op {
-        // refuses types itself
-        Op::Elementwise(_) => return Ok(()),
+        // refuse types themselves
+        Op::Elementwise(_) | Op::ConvTranspose(_) | Op::DeformConv(_) | Op::Recurrent(_) => return Ok(()),
         Op::Cast { to } => (first != DType::Bytes && *to != DType::Bytes, "all types but BYTES"),
         Op::Transpose { .. } => (first != DType::Bytes, "all types but BYTES"),
         Op::Binary(_) | Op::ArgExtreme(_) | Op::Cumulative(_) => (is_number(first), "numbers"),
@@ -120,6 +133,8 @@ fn check_types(op: &Op, inputs: &[&TensorType]) -> LoadResult<()> {
         }
         Op::Reduce(_) => (is_number(first), "numbers"),
         Op::Activation(_) => (is_float(first), "floats"),
+        Op::MatMul => (is_arithmetic(first) || is_exact(op, first), "FP16, FP32, FP64 and integers of 32 and 64 bits"),
+        Op::Conv(_) => (is_arithmetic(first) || is_exact(op, first), "FP16, FP32, FP64 and INT32"),
         _ => (is_arithmetic(first), "FP32 and FP16"),
     };
     if !supported {
@@ -139,6 +154,17 @@ fn check_same_types(inputs: &[&TensorType], first: usize) -> LoadResult<()> {
             index + first,
             inputs[index + first].dtype
         ))),
+    }
+}
+
+/// Whether `op` is a product that devices compute as plainly as `dtype`, which is not FP32 or FP16, does it.
+fn is_exact(op: &Op, dtype: DType) -> bool {
+    match op {
+        Op::MatMul => {
+            matches!(dtype, DType::Int32 | DType::Int64 | DType::Uint32 | DType::Uint64 | DType::Fp64)
+        }
+        Op::Conv(_) => matches!(dtype, DType::Int32 | DType::Fp64),
+        _ => false,
     }
 }
 

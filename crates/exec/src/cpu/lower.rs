@@ -14,7 +14,7 @@ use super::plan::{ARENA_ALIGNMENT, CpuPlan, Place, PlacedStep};
 use super::step::Step;
 use super::steps;
 use super::tensor::number;
-use super::weights::CpuWeights;
+use super::weights::{CpuWeights, is_floating, is_packed};
 
 /// What a step file needs to make its step.
 pub(super) struct Lowering<'a> {
@@ -45,12 +45,9 @@ pub(super) fn lower(isa: Isa, plan: &LogicalPlan, weights: Arc<CpuWeights>) -> R
 fn lower_step(lowering: &Lowering<'_>, inputs: &[InputPlace]) -> Result<PlacedStep> {
     let (step, kernel) = (lowering.step, lower_op(lowering)?);
     // A constant that a step has packed is the step's own.
-    let packed = |index: usize, operand: &Operand| {
-        index == 1 && matches!(step.op, Op::Conv(_) | Op::MatMul) && matches!(operand.source, Source::Constant(_))
-    };
     let mut places = SmallVec::new();
     for (index, operand) in step.inputs.iter().chain(&step.epilogue.residual).enumerate() {
-        if !packed(index, operand) {
+        if !is_packed(step, index) {
             places.push(place_operand(lowering, inputs, operand)?);
         }
     }
@@ -59,10 +56,17 @@ fn lower_step(lowering: &Lowering<'_>, inputs: &[InputPlace]) -> Result<PlacedSt
 
 fn lower_op(lowering: &Lowering<'_>) -> Result<Box<dyn Step>> {
     match &lowering.step.op {
-        Op::Conv(conv) => steps::conv::lower(lowering, conv),
+        Op::Conv(conv) if is_floating(lowering.input(0)?.dtype) => steps::conv::lower(lowering, conv),
+        Op::Conv(conv) => steps::exact_conv::lower(lowering, conv),
+        Op::ConvTranspose(conv) => steps::conv_transpose::lower(lowering, conv),
+        Op::DeformConv(conv) => steps::deform_conv::lower(lowering, conv),
+        Op::LpPool(pool) => steps::pool::norm(lowering, pool),
+        Op::MaxPositions(op) => steps::max_positions::lower(lowering, op),
+        Op::Recurrent(layer) => steps::recurrent::lower(lowering, layer),
         Op::MaxPool(window) => steps::pool::max(lowering, window),
         Op::AveragePool(pool) => steps::pool::average(lowering, pool),
-        Op::MatMul => steps::matmul::lower(lowering),
+        Op::MatMul if is_floating(lowering.input(0)?.dtype) => steps::matmul::lower(lowering),
+        Op::MatMul => steps::exact_matmul::lower(lowering),
         Op::Binary(op) => steps::binary::lower(lowering, *op),
         Op::Activation(activation) => steps::elementwise::lower_activation(lowering, *activation),
         Op::Elementwise(op) => steps::elementwise::lower(lowering, *op),

@@ -11,10 +11,14 @@ use std::sync::Arc;
 use insula_core::{Code, DType, Error, Result};
 use insula_kernels::Floats;
 use insula_kernels::conv::ConvWeights;
+use insula_kernels::conv_transpose::{ConvTransposeShape, ConvTransposeWeights};
 use insula_kernels::gemm::{PANEL_COLUMNS, PackedWeights, Storage};
+use insula_kernels::recurrent::RecurrentWeights;
 use insula_model::{Binding, Constant, ConstantId, LogicalPlan, Op, Operand, Source, Step};
 
 use super::steps::conv::conv_shape;
+use super::steps::conv_transpose::conv_transpose_shape;
+use super::steps::recurrent::recurrent_shape;
 use super::tensor::floats;
 use crate::device::Weights;
 use cache::PieceBytes;
@@ -30,6 +34,10 @@ pub(super) struct CpuWeights {
     matrices: HashMap<ConstantId, Arc<[PackedWeights]>>,
     /// Weights of convolutions, by constant and groups: one constant can serve several layers.
     filters: HashMap<(ConstantId, usize), Arc<ConvWeights>>,
+    /// Weights of transposed convolutions, which are laid out for their sizes.
+    transposed_filters: HashMap<(ConstantId, ConvTransposeShape), Arc<ConvTransposeWeights>>,
+    /// Both weights of recurrent layers.
+    recurrent: HashMap<[ConstantId; 2], Arc<RecurrentWeights>>,
     biases: HashMap<ConstantId, Arc<[f32]>>,
     /// What is read as it is.
     plain: HashMap<ConstantId, Arc<Constant>>,
@@ -43,6 +51,8 @@ impl CpuWeights {
         let weights = CpuWeights {
             matrices: HashMap::new(),
             filters: HashMap::new(),
+            transposed_filters: HashMap::new(),
+            recurrent: HashMap::new(),
             biases: HashMap::new(),
             plain: HashMap::new(),
             bytes: 0,
@@ -65,9 +75,12 @@ impl CpuWeights {
     fn count_bytes(&self) -> usize {
         let matrices = self.matrices.values().map(piece_size);
         let filters = self.filters.values().map(piece_size);
+        let transposed = self.transposed_filters.values().map(piece_size);
+        let recurrent = self.recurrent.values().map(piece_size);
         let biases = self.biases.values().map(piece_size);
         let plain = self.plain.values().map(piece_size);
-        let pieces: HashMap<usize, usize> = matrices.chain(filters).chain(biases).chain(plain).collect();
+        let pieces: HashMap<usize, usize> =
+            matrices.chain(filters).chain(transposed).chain(recurrent).chain(biases).chain(plain).collect();
         pieces.values().sum()
     }
 
@@ -79,6 +92,21 @@ impl CpuWeights {
     /// The packed filters of constant `id` in `groups` groups.
     pub(super) fn filters(&self, id: ConstantId, groups: usize) -> Result<Arc<ConvWeights>> {
         self.filters.get(&(id, groups)).cloned().ok_or_else(|| missing(id))
+    }
+
+    /// The packed filters of constant `id` for a transposed convolution of `shape`.
+    pub(super) fn transposed_filters(
+        &self,
+        id: ConstantId,
+        shape: &ConvTransposeShape,
+    ) -> Result<Arc<ConvTransposeWeights>> {
+        self.transposed_filters.get(&(id, *shape)).cloned().ok_or_else(|| missing(id))
+    }
+
+    /// The packed weights of the recurrent layer `step`.
+    pub(super) fn recurrent(&self, step: &Step) -> Result<Arc<RecurrentWeights>> {
+        let ids = recurrent_constants(step)?;
+        self.recurrent.get(&ids).cloned().ok_or_else(|| missing(ids[0]))
     }
 
     /// The bias in constant `id`.
@@ -122,8 +150,11 @@ impl Packing<'_> {
         for (index, operand) in step.inputs.iter().chain(&step.epilogue.residual).enumerate() {
             let Source::Constant(id) = operand.source else { continue };
             match &step.op {
-                Op::MatMul if index == 1 => self.add_matrices(id, operand.shape.dims())?,
-                Op::Conv(conv) if index == 1 => self.add_filters(id, step, conv)?,
+                _ if !is_packed(step, index) => self.add_plain(id)?,
+                Op::MatMul => self.add_matrices(id, operand.shape.dims())?,
+                Op::Conv(conv) => self.add_filters(id, step, conv)?,
+                Op::ConvTranspose(conv) => self.add_transposed_filters(id, step, conv)?,
+                Op::Recurrent(layer) => self.add_recurrent(step, layer)?,
                 _ => self.add_plain(id)?,
             }
         }
@@ -163,6 +194,35 @@ impl Packing<'_> {
         Ok(())
     }
 
+    fn add_transposed_filters(
+        &mut self,
+        id: ConstantId,
+        step: &Step,
+        conv: &insula_model::ConvTranspose,
+    ) -> Result<()> {
+        let shape = conv_transpose_shape(self.plan, step, conv)?;
+        let Entry::Vacant(place) = self.weights.transposed_filters.entry((id, shape)) else { return Ok(()) };
+        let constant = find(self.constants, id)?;
+        let packed = self.cache.transposed_filters(constant, &shape, || {
+            Ok(Arc::new(ConvTransposeWeights::pack(&shape, storage(constant), constant_floats(constant)?)))
+        })?;
+        place.insert(packed);
+        Ok(())
+    }
+
+    fn add_recurrent(&mut self, step: &Step, layer: &insula_model::Recurrent) -> Result<()> {
+        let ids = recurrent_constants(step)?;
+        let Entry::Vacant(place) = self.weights.recurrent.entry(ids) else { return Ok(()) };
+        let shape = recurrent_shape(self.plan, step, layer)?;
+        let (input, state) = (find(self.constants, ids[0])?, find(self.constants, ids[1])?);
+        let packed = self.cache.recurrent([input, state], &shape, || {
+            let (input_floats, state_floats) = (constant_floats(input)?, constant_floats(state)?);
+            Ok(Arc::new(RecurrentWeights::pack(&shape, storage(input), input_floats, state_floats)))
+        })?;
+        place.insert(packed);
+        Ok(())
+    }
+
     fn add_bias(&mut self, id: ConstantId) -> Result<()> {
         if let Entry::Vacant(place) = self.weights.biases.entry(id) {
             let constant = find(self.constants, id)?;
@@ -180,6 +240,33 @@ impl Packing<'_> {
     }
 }
 
+/// Whether a step takes its input `index` packed at load and not as it is: a constant that it multiplies with.
+pub(super) fn is_packed(step: &Step, index: usize) -> bool {
+    let constant = |index: usize| {
+        step.inputs
+            .get(index)
+            .is_some_and(|operand| is_floating(operand.dtype) && matches!(operand.source, Source::Constant(_)))
+    };
+    match step.op {
+        Op::MatMul | Op::Conv(_) | Op::ConvTranspose(_) => index == 1 && constant(1),
+        Op::Recurrent(_) => (index == 1 || index == 2) && constant(1) && constant(2),
+        _ => false,
+    }
+}
+
+/// Whether the fast kernels compute in `dtype`.
+pub(super) fn is_floating(dtype: DType) -> bool {
+    matches!(dtype, DType::Fp16 | DType::Fp32)
+}
+
+/// The constants of a recurrent layer whose weights are packed.
+fn recurrent_constants(step: &Step) -> Result<[ConstantId; 2]> {
+    match (step.inputs.get(1).map(|operand| operand.source), step.inputs.get(2).map(|operand| operand.source)) {
+        (Some(Source::Constant(input)), Some(Source::Constant(state))) => Ok([input, state]),
+        _ => Err(Error::internal("the plan could not be lowered", "a recurrent layer's weights are not constant")),
+    }
+}
+
 /// Packing fills panels up to 16 columns, so that a file of many thin matrices would grow sixteenfold: refused before memory
 /// is taken, but for small ones.
 fn check_growth(constants: &[Constant], plan: &LogicalPlan) -> Result<()> {
@@ -187,8 +274,12 @@ fn check_growth(constants: &[Constant], plan: &LogicalPlan) -> Result<()> {
     for step in &plan.steps {
         let Some(Operand { source: Source::Constant(id), shape, .. }) = step.inputs.get(1) else { continue };
         let (columns, count) = match (&step.op, shape.dims()) {
+            _ if !is_packed(step, 1) => continue,
             (Op::MatMul, &[ref batch @ .., _, columns]) => (columns, batch.iter().product::<usize>()),
             (Op::Conv(conv), &[filters, ..]) => (filters / conv.groups.max(1), conv.groups),
+            (Op::ConvTranspose(conv), &[_, filters, ..]) => {
+                (filters, conv.strides.iter().product::<usize>().saturating_mul(conv.groups))
+            }
             _ => continue,
         };
         let bytes = find(constants, *id)?.bytes().len();

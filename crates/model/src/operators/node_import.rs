@@ -98,7 +98,6 @@ impl NodeImport<'_> {
     }
 
     /// Whether output number `index` is wanted.
-    #[allow(dead_code, reason = "for operators with several outputs")]
     pub fn wants(&self, index: usize) -> bool {
         self.wanted.get(index).copied().unwrap_or(false)
     }

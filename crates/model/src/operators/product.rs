@@ -6,7 +6,7 @@ use crate::error::{LoadError, LoadResult};
 use crate::graph::{Dim, ValueId};
 use crate::op::{BinaryOp, Op};
 use crate::operators::{Item, NodeImport};
-use crate::shape_inference::{broadcast, shown};
+use crate::shape_inference::{broadcast, is_arithmetic, shown};
 
 /// alpha * A' x B' + beta * C
 pub(super) fn gemm(node: &mut NodeImport<'_>) -> LoadResult<Item> {
@@ -42,7 +42,7 @@ pub(super) fn gemm(node: &mut NodeImport<'_>) -> LoadResult<Item> {
 
 /// As numpy: a vector on the left is a row, one on the right a column, and that dimension goes again.
 pub(super) fn matmul(node: &mut NodeImport<'_>) -> LoadResult<Item> {
-    let (mut left, mut right) = (node.value(0)?, node.value(1)?);
+    let (mut left, mut right) = (widened(node, 0)?, widened(node, 1)?);
     let (left_dims, right_dims) = (node.dims(left), node.dims(right));
     if left_dims.is_empty() || right_dims.is_empty() {
         return Err(LoadError::malformed("an input is a scalar"));
@@ -64,13 +64,35 @@ pub(super) fn matmul(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     if left_is_row {
         dims.remove(dims.len() - 1 - usize::from(!right_is_column));
     }
-    node.view(output, dims).map(Item::Value)
+    let output = node.view(output, dims)?;
+    // what was widened gets its own type again
+    let input = node.value(0)?;
+    let dtype = node.tensor(input).dtype;
+    match node.tensor(output).dtype == dtype {
+        true => Ok(Item::Value(output)),
+        false => node.compute(Op::Cast { to: dtype }, &[output]).map(Item::Value),
+    }
+}
+
+/// Input `index`, bfloat16 as FP32, in which products of it are exact.
+fn widened(node: &mut NodeImport<'_>, index: usize) -> LoadResult<ValueId> {
+    let input = node.value(index)?;
+    match node.tensor(input).dtype {
+        DType::Bf16 => node.compute(Op::Cast { to: DType::Fp32 }, &[input]),
+        _ => Ok(input),
+    }
 }
 
 fn scaled(node: &mut NodeImport<'_>, value: ValueId, factor: f32, dtype: DType) -> LoadResult<ValueId> {
     if factor == 1.0 {
         return Ok(value);
     }
-    let factor = node.scalar_constant(dtype, factor)?;
+    let factor = match is_arithmetic(dtype) {
+        true => node.scalar_constant(dtype, factor)?,
+        false => {
+            let factor = node.scalar_constant(DType::Fp32, factor)?;
+            node.compute(Op::Cast { to: dtype }, &[factor])?
+        }
+    };
     node.compute(Op::Binary(BinaryOp::Mul), &[value, factor])
 }

@@ -113,6 +113,12 @@ fn work(graph: &Graph, output: &TensorType, op: &Op, inputs: &[ValueId]) -> u64 
     let each = match op {
         Op::Conv(_) => elements(&graph.tensor(inputs[1]).dims[1..]),
         Op::MatMul => elements(graph.tensor(inputs[0]).dims.last().map_or(&[], std::slice::from_ref)),
+        Op::ConvTranspose(_) | Op::DeformConv(_) => elements(&graph.tensor(inputs[1]).dims),
+        Op::Recurrent(_) => {
+            elements(&graph.tensor(inputs[1]).dims).saturating_add(elements(&graph.tensor(inputs[2]).dims))
+        }
+        Op::LpPool(pool) => taps(&pool.window),
+        Op::MaxPositions(op) => taps(&op.window),
         Op::MaxPool(window) => taps(window),
         Op::AveragePool(pool) => taps(&pool.window),
         _ => 1,

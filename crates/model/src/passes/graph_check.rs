@@ -48,7 +48,7 @@ fn epilogue_fits(graph: &Graph, node: &Node) -> bool {
     let output = graph.tensor(node.output);
     let (fusable, takes_residual) = match &node.op {
         NodeOp::Compute(Op::Conv(_) | Op::MatMul) => (true, true),
-        NodeOp::Compute(Op::Binary(_)) => (true, false),
+        NodeOp::Compute(Op::Binary(_) | Op::ConvTranspose(_)) => (true, false),
         _ => (false, false),
     };
     let bias_fits = node.epilogue.bias.is_none_or(|bias| {

@@ -83,8 +83,13 @@ impl Layout<'_> {
                 self.unary(&node, op, |owed| (!arg.keep_dims).then(|| without(owed, &[arg.axis])))?
             }
             Op::Conv(_)
+            | Op::ConvTranspose(_)
+            | Op::DeformConv(_)
             | Op::MaxPool(_)
+            | Op::MaxPositions(_)
             | Op::AveragePool(_)
+            | Op::LpPool(_)
+            | Op::Recurrent(_)
             | Op::MatMul
             | Op::Normalize { .. }
             | Op::Transpose { .. } => None,

@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use crate::error::{LoadError, LoadResult};
-use crate::graph::Dim;
-use crate::op::{Conv, Window};
-use crate::shape_inference::{Dims, shown};
+use crate::graph::{Dim, TensorType};
+use crate::op::{Conv, ConvTranspose, DeformConv, MaxPositions, Window};
+use crate::shape_inference::{Dims, is_arithmetic, rows_meet, shown};
 
 /// The largest kernel size, stride, dilation or padding.
 pub const MAX_WINDOW_ATTRIBUTE: usize = 65_535;
@@ -43,13 +43,13 @@ pub(super) fn conv(conv: &Conv, input: &[Dim], weight: &[Dim]) -> LoadResult<Dim
             shown(weight)
         )));
     }
-    check_kernel(&conv.window, weight)?;
+    check_kernel(conv.window.kernel, weight)?;
     Ok(image.with(image.windows(&conv.window)?, outputs))
 }
 
 /// Refuses a weight whose axes from the third on are not the window's.
-fn check_kernel(window: &Window, weight: &[Dim]) -> LoadResult<()> {
-    let kernel = &window.kernel[5 - weight.len()..];
+fn check_kernel(kernel: [usize; 3], weight: &[Dim]) -> LoadResult<()> {
+    let kernel = &kernel[5 - weight.len()..];
     if kernel.iter().zip(&weight[2..]).all(|(size, dim)| Dim::Fixed(*size) == *dim) {
         return Ok(());
     }
@@ -60,6 +60,81 @@ pub(super) fn pool(pool: &Window, input: &[Dim]) -> LoadResult<Dims> {
     let image = Image::new(input)?;
     pool_windows_hold_pixels(pool, image.size)?;
     Ok(image.with(image.windows(pool)?, image.channels))
+}
+
+pub(super) fn max_positions(op: &MaxPositions, input: &[Dim]) -> LoadResult<Dims> {
+    match input.first() {
+        Some(Dim::Batch) => Err(rows_meet("positions of largest elements are counted through all rows")),
+        _ => pool(&op.window, input),
+    }
+}
+
+pub(super) fn conv_transpose(conv: &ConvTranspose, inputs: &[&TensorType]) -> LoadResult<TensorType> {
+    let [input, weight] = inputs else { return Err(wrong_count(inputs.len(), 2, 2)) };
+    check_floats(inputs)?;
+    let image = Image::new(&input.dims)?;
+    let shape = shown(&weight.dims);
+    let &[Dim::Fixed(channels), Dim::Fixed(per_group), ..] = &weight.dims[..] else {
+        return Err(LoadError::malformed(format!("its weight has shape {shape}")));
+    };
+    let fits = weight.dims.len() == input.dims.len()
+        && channels == image.channels
+        && conv.groups > 0
+        && channels.is_multiple_of(conv.groups);
+    if !fits {
+        return Err(LoadError::malformed(format!(
+            "{} groups, an input of {} with channels last and a weight of shape {shape} do not fit together",
+            conv.groups,
+            shown(&input.dims)
+        )));
+    }
+    check_kernel(conv.kernel, &weight.dims)?;
+    let outputs = per_group.checked_mul(conv.groups).ok_or_else(|| LoadError::limit("it has too many channels"))?;
+    Ok(TensorType { dtype: input.dtype, dims: image.with(conv.output, outputs) })
+}
+
+pub(super) fn deform_conv(op: &DeformConv, inputs: &[&TensorType]) -> LoadResult<TensorType> {
+    let ([image, weight, offsets] | [image, weight, offsets, _]) = inputs else {
+        return Err(wrong_count(inputs.len(), 3, 4));
+    };
+    check_floats(inputs)?;
+    let plain = Conv { window: op.window, groups: op.groups };
+    let dims = conv(&plain, &image.dims, &weight.dims)?;
+    let channels = Image::new(&image.dims)?.channels;
+    if image.dims.len() != 4 || op.offset_groups == 0 || !channels.is_multiple_of(op.offset_groups) {
+        return Err(LoadError::unsupported(format!(
+            "{} offset groups of {channels} channels in {} dimensions; whole groups of flat images, with 4, are supported",
+            op.offset_groups,
+            image.dims.len()
+        )));
+    }
+    let taps: usize = op.window.kernel.iter().product::<usize>().saturating_mul(op.offset_groups);
+    for (input, values) in [Some(*offsets), inputs.get(3).copied()].into_iter().flatten().zip([2, 1]) {
+        let expected: Dims = dims[..3].iter().copied().chain([Dim::Fixed(taps.saturating_mul(values))]).collect();
+        if input.dims != expected {
+            return Err(LoadError::malformed(format!(
+                "offsets or a mask of {} with channels last, expected {}",
+                shown(&input.dims),
+                shown(&expected)
+            )));
+        }
+    }
+    Ok(TensorType { dtype: image.dtype, dims })
+}
+
+fn wrong_count(found: usize, least: usize, most: usize) -> LoadError {
+    LoadError::malformed(format!("it has {found} inputs, expected {least} to {most}"))
+}
+
+fn check_floats(inputs: &[&TensorType]) -> LoadResult<()> {
+    let first = inputs[0].dtype;
+    if !is_arithmetic(first) {
+        return Err(LoadError::unsupported(format!("input 0 has type {first}, FP32 and FP16 are supported")));
+    }
+    match inputs.iter().find(|input| input.dtype != first) {
+        None => Ok(()),
+        Some(other) => Err(LoadError::malformed(format!("inputs of types {first} and {}", other.dtype))),
+    }
 }
 
 /// The dimensions `[N, spatial.., C]`, seen as those of volumes.

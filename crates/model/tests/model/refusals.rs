@@ -168,7 +168,7 @@ fn a_wrong_number_of_inputs_or_outputs_is_refused() {
     assert_malformed(&builder, &["no output"]);
     let attributes = vec![ints("kernel_shape", &[2, 2])];
     let mut builder =
-        Builder::new(17).input("x", FLOAT, "N,1,4,4").node("MaxPool", &["x"], "y", attributes).untyped_output("y");
+        Builder::new(17).input("x", FLOAT, "N,1,4,4").node("AveragePool", &["x"], "y", attributes).untyped_output("y");
     builder.graph().node[0].output.push("indices".into());
     assert_unsupported(&builder, &["`indices`", "1 of this operator"]);
 }

@@ -20,16 +20,38 @@ use crate::error::ExecError;
 /// Rows that the kernel likes to have at once.
 const GRANULE: usize = 96;
 
+/// Sizes of a product.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// Rows, depth and columns of one product of matrices.
+    pub rows: usize,
+    pub depth: usize,
+    pub columns: usize,
+    /// How many such products.
+    pub products: usize,
+}
+
+/// The sizes of a step, and which matrices of the operands meet in each product.
+pub(super) fn sizes(lowering: &Lowering<'_>) -> Result<(Sizes, Broadcast)> {
+    let (left, right) = (lowering.input(0)?.shape.dims(), lowering.input(1)?.shape.dims());
+    let (&[ref left_batch @ .., rows, depth], &[ref right_batch @ .., _, columns]) = (left, right) else {
+        return Err(broken(format!("{left:?} x {right:?} is not a product of matrices")));
+    };
+    // One matrix on the right: all leading dimensions of the left are rows of one product.
+    let (rows, left_batch) = match right_batch {
+        [] => (left_batch.iter().product::<usize>() * rows, &[][..]),
+        _ => (rows, left_batch),
+    };
+    let pairs = Broadcast::new(left_batch, right_batch, false)
+        .ok_or_else(|| broken(format!("{left:?} and {right:?} do not broadcast")))?;
+    Ok((Sizes { rows, depth, columns, products: pairs.rows() * pairs.columns() }, pairs))
+}
+
 #[derive(Debug)]
 struct MatMulStep {
     isa: Isa,
     dtype: DType,
-    /// Rows, depth and columns of one product.
-    rows: usize,
-    depth: usize,
-    columns: usize,
-    /// How many products, and which matrices of the operands meet in each.
-    products: usize,
+    sizes: Sizes,
     pairs: Broadcast,
     /// `None`: the right-hand side is an operand.
     weights: Option<Arc<[PackedWeights]>>,
@@ -39,39 +61,28 @@ struct MatMulStep {
 }
 
 pub(in crate::cpu) fn lower(lowering: &Lowering<'_>) -> Result<Box<dyn Step>> {
-    let (left, right) = (lowering.input(0)?, lowering.input(1)?);
-    let (left_dims, right_dims) = (left.shape.dims(), right.shape.dims());
-    let (&[ref left_batch @ .., rows, depth], &[ref right_batch @ .., _, columns]) = (left_dims, right_dims) else {
-        return Err(broken(format!("{left_dims:?} x {right_dims:?} is not a product of matrices")));
-    };
-    // One matrix on the right: all leading dimensions of the left are rows of one product.
-    let (rows, left_batch) = match right_batch {
-        [] => (left_batch.iter().product::<usize>() * rows, &[][..]),
-        _ => (rows, left_batch),
-    };
-    let pairs = Broadcast::new(left_batch, right_batch, false)
-        .ok_or_else(|| broken(format!("{left_dims:?} and {right_dims:?} do not broadcast")))?;
-    let products = pairs.rows() * pairs.columns();
-    let weights = match right.source {
+    let (sizes, pairs) = sizes(lowering)?;
+    let weights = match lowering.input(1)?.source {
         Source::Constant(id) => Some(lowering.weights.matrices(id)?),
         Source::Input(_) | Source::Buffer(_) => None,
     };
     let dtype = lowering.output()?.dtype;
-    let tiles = Tiles::new(rows, depth * columns, GRANULE);
+    let tiles = Tiles::new(sizes.rows, sizes.depth * sizes.columns, GRANULE);
     let (isa, bias, activation) = (lowering.isa, lowering.bias()?, lowering.activation());
-    Ok(Box::new(MatMulStep { isa, dtype, rows, depth, columns, products, pairs, weights, bias, activation, tiles }))
+    Ok(Box::new(MatMulStep { isa, dtype, sizes, pairs, weights, bias, activation, tiles }))
 }
 
 impl Step for MatMulStep {
     fn scratch_bytes(&self) -> usize {
-        self.panel_bytes().saturating_add(gemm_scratch_bytes(self.tiles.tile, self.depth, self.columns))
+        self.panel_bytes().saturating_add(gemm_scratch_bytes(self.tiles.tile, self.sizes.depth, self.sizes.columns))
     }
 
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let left = tensors.floats(0, self.dtype)?;
         let right = if self.weights.is_none() { Some(tensors.floats(1, self.dtype)?) } else { None };
         let residual = tensors.residual(if right.is_some() { 2 } else { 1 }, self.dtype)?;
-        for product in 0..self.products {
+        let Sizes { rows, depth, columns, products } = self.sizes;
+        for product in 0..products {
             let [left_matrix, right_matrix] = self.pairs.pair(product);
             if product > 0 && stop.should_stop() {
                 return Err(ExecError::Stopped);
@@ -79,13 +90,13 @@ impl Step for MatMulStep {
             let (packed, scratch) = tensors.scratch.split_at_mut(self.panel_bytes());
             let panels = self.panels(right, right_matrix, packed)?;
             let gemm = Gemm { isa: self.isa, panels, bias: self.bias.as_deref(), activation: self.activation };
-            let first = left_matrix * self.rows * self.depth;
-            let values = left.range(first..first + self.rows * self.depth);
-            let source = MatrixRows { isa: self.isa, values, row_stride: self.depth, depth_stride: 1 };
+            let first = left_matrix * rows * depth;
+            let values = left.range(first..first + rows * depth);
+            let source = MatrixRows { isa: self.isa, values, row_stride: depth, depth_stride: 1 };
             let output = &mut *tensors.output;
+            let offset = product * rows * columns;
             self.tiles.each(stop, |rows| {
-                let offset = product * self.rows * self.columns;
-                let to = Destination { values: floats_mut(self.dtype, output)?, stride: self.columns, offset };
+                let to = Destination { values: floats_mut(self.dtype, output)?, stride: columns, offset };
                 gemm.run(rows, &source, residual, to, scratch);
                 Ok(())
             })?;
@@ -99,7 +110,7 @@ impl MatMulStep {
     fn panel_bytes(&self) -> usize {
         match self.weights {
             Some(_) => 0,
-            None => (panels_len(self.depth, self.columns) * size_of::<f32>()).next_multiple_of(64),
+            None => (panels_len(self.sizes.depth, self.sizes.columns) * size_of::<f32>()).next_multiple_of(64),
         }
     }
 
@@ -115,7 +126,7 @@ impl MatMulStep {
             return Ok(weights.panels());
         }
         let right = right.ok_or_else(|| ExecError::misfit("the right-hand side is missing"))?;
-        let (depth, columns) = (self.depth, self.columns);
+        let Sizes { depth, columns, .. } = self.sizes;
         let first = matrix * depth * columns;
         let to = &mut typed_mut::<f32>(packed)?[..panels_len(depth, columns)];
         pack_panels(self.isa, right.range(first..first + depth * columns), (depth, columns), to);

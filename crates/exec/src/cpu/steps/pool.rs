@@ -3,7 +3,7 @@
 use insula_core::{DType, Result};
 use insula_kernels::pool::{Divisor, Pooling, pool};
 use insula_kernels::{Isa, Window};
-use insula_model::AveragePool;
+use insula_model::{AveragePool, LpPool};
 
 use super::window::kernel_window;
 use crate::batch::StopPoint;
@@ -34,6 +34,10 @@ pub(in crate::cpu) fn average(lowering: &Lowering<'_>, pool: &AveragePool) -> Re
         false => Divisor::Inside,
     };
     lower(lowering, Pooling::Average(divisor), &pool.window)
+}
+
+pub(in crate::cpu) fn norm(lowering: &Lowering<'_>, pool: &LpPool) -> Result<Box<dyn Step>> {
+    lower(lowering, Pooling::Norm { p: pool.p }, &pool.window)
 }
 
 fn lower(lowering: &Lowering<'_>, pooling: Pooling, window: &insula_model::Window) -> Result<Box<dyn Step>> {

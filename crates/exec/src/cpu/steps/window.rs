@@ -9,7 +9,7 @@ pub(super) fn kernel_window(window: &insula_model::Window, input: &[usize], outp
 }
 
 /// The spatial axes of `[N, spatial.., C]`, with 1 in front for those that are not there.
-fn volume(dims: &[usize]) -> Option<[usize; 3]> {
+pub(super) fn volume(dims: &[usize]) -> Option<[usize; 3]> {
     let spatial = dims.get(1..dims.len().checked_sub(1)?)?;
     let mut size = [1; 3];
     size.get_mut(3usize.checked_sub(spatial.len())?..)?.copy_from_slice(spatial);

@@ -7,7 +7,9 @@ use std::sync::{Arc, Weak};
 
 use insula_core::Result;
 use insula_kernels::conv::ConvWeights;
+use insula_kernels::conv_transpose::{ConvTransposeShape, ConvTransposeWeights};
 use insula_kernels::gemm::PackedWeights;
+use insula_kernels::recurrent::{RecurrentShape, RecurrentWeights};
 use insula_model::Constant;
 use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
@@ -25,6 +27,18 @@ impl PieceBytes for [PackedWeights] {
 }
 
 impl PieceBytes for ConvWeights {
+    fn piece_bytes(&self) -> usize {
+        self.bytes()
+    }
+}
+
+impl PieceBytes for ConvTransposeWeights {
+    fn piece_bytes(&self) -> usize {
+        self.bytes()
+    }
+}
+
+impl PieceBytes for RecurrentWeights {
     fn piece_bytes(&self) -> usize {
         self.bytes()
     }
@@ -83,6 +97,8 @@ impl<T: ?Sized> Default for Pieces<T> {
 pub(in crate::cpu) struct WeightCache {
     matrices: Pieces<[PackedWeights]>,
     filters: Pieces<ConvWeights>,
+    transposed_filters: Pieces<ConvTransposeWeights>,
+    recurrent: Pieces<RecurrentWeights>,
     biases: Pieces<[f32]>,
     plain: Pieces<Constant>,
     shares_nothing: bool,
@@ -115,6 +131,33 @@ impl WeightCache {
         self.piece(&self.filters, constant, packing, pack)
     }
 
+    /// The filters in `constant` for a transposed convolution of `shape`.
+    pub(in crate::cpu) fn transposed_filters(
+        &self,
+        constant: &Constant,
+        shape: &ConvTransposeShape,
+        pack: impl FnOnce() -> Result<Arc<ConvTransposeWeights>>,
+    ) -> Result<Arc<ConvTransposeWeights>> {
+        let window = &shape.window;
+        let triples = [window.input, window.output, window.kernel, window.strides, window.dilations, window.pads];
+        let counts = [shape.channels, shape.filters, shape.groups];
+        let packing = triples.into_iter().chain([counts]).flatten().collect();
+        self.piece(&self.transposed_filters, constant, packing, pack)
+    }
+
+    /// The weights of the input and of the state of a recurrent layer of `shape`.
+    pub(in crate::cpu) fn recurrent(
+        &self,
+        [input, state]: [&Constant; 2],
+        shape: &RecurrentShape,
+        pack: impl FnOnce() -> Result<Arc<RecurrentWeights>>,
+    ) -> Result<Arc<RecurrentWeights>> {
+        // how weights are cut depends on the kind of cell alone
+        let sizes = [shape.directions, shape.cell.gates(), shape.input, shape.hidden];
+        let state = state.content_hash().into_iter().map(usize::from);
+        self.piece(&self.recurrent, input, sizes.into_iter().chain(state).collect(), pack)
+    }
+
     /// The bias in `constant`.
     pub(in crate::cpu) fn bias(
         &self,
@@ -135,7 +178,8 @@ impl WeightCache {
 
     /// Bytes of all weights in use.
     pub(in crate::cpu) fn bytes(&self) -> usize {
-        self.matrices.bytes() + self.filters.bytes() + self.biases.bytes() + self.plain.bytes()
+        let layers = self.filters.bytes() + self.transposed_filters.bytes() + self.recurrent.bytes();
+        self.matrices.bytes() + layers + self.biases.bytes() + self.plain.bytes()
     }
 
     fn piece<T: PieceBytes + ?Sized>(

@@ -8,7 +8,9 @@ use crate::passes::fusion::Fusion;
 pub(super) fn fuse(fusion: &mut Fusion<'_>, index: usize) -> LoadResult<bool> {
     let Some(node) = &fusion.nodes[index] else { return Ok(false) };
     let NodeOp::Compute(Op::Activation(activation)) = node.op else { return Ok(false) };
-    let Some((into, Op::Conv(_) | Op::MatMul | Op::Binary(_))) = fusion.open_writer(node.inputs[0]) else {
+    let Some((into, Op::Conv(_) | Op::ConvTranspose(_) | Op::MatMul | Op::Binary(_))) =
+        fusion.open_writer(node.inputs[0])
+    else {
         return Ok(false);
     };
     if let Some(node) = &mut fusion.nodes[into] {

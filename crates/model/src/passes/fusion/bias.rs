@@ -11,7 +11,10 @@ pub(super) fn fuse(fusion: &mut Fusion<'_>, index: usize) -> LoadResult<bool> {
     let Some((op @ (BinaryOp::Add | BinaryOp::Sub), value, constant)) = fusion.with_constant(index) else {
         return Ok(false);
     };
-    let Some((into, Op::Conv(_) | Op::MatMul | Op::Binary(_))) = fusion.linear_writer(value) else { return Ok(false) };
+    let Some((into, Op::Conv(_) | Op::ConvTranspose(_) | Op::MatMul | Op::Binary(_))) = fusion.linear_writer(value)
+    else {
+        return Ok(false);
+    };
     let Some(summands) = fusion.along_last(value, &constant) else { return Ok(false) };
     if !fusion.graph.charge_derived(summands.len() * 4) {
         return Ok(false);
