@@ -7,23 +7,28 @@
 //!   [`Epilogue`](crate::plan::Epilogue)'s);
 //! * Gemm is `MatMul` (with what it needs around it), GlobalAveragePool is a `Reduce`, BatchNormalization is part of a
 //!   `Conv`'s weights or a `Mul` with a bias, Softmax before opset 13 is a `Softmax` between two views;
-//! * Identity, Dropout, Flatten, Reshape, Squeeze and Unsqueeze are views and never reach a device.
+//! * Identity, Dropout, Flatten, Reshape, Squeeze and Unsqueeze are views and never reach a device; Split is slices, Tile and
+//!   ConstantOfShape are `Expand`, Resize is an operation for each axis.
 //!
 //! Products and windows take FP32 and FP16 (FP16: stored in half, computed and accumulated in f32), what works element by
 //! element or along axes takes more, as each says; the inputs of one operation have one type and the output has it too, where
-//! nothing else is said.
+//! nothing else is said. `Transpose` and `Move` take every type.
 
 pub mod elementwise;
+pub mod movement;
 pub mod recurrent;
 pub mod reduction;
+pub mod sampling;
 pub mod window;
 
 use insula_core::DType;
 use smallvec::SmallVec;
 
 pub use elementwise::{Activation, BinaryOp, Bitwise, Comparison, Elementwise, Function};
+pub use movement::Movement;
 pub use recurrent::{GateFunction, Recurrent, RecurrentCell, RecurrentDirection, RecurrentInputs};
 pub use reduction::{ArgExtreme, Cumulative, Reduce, Reduction};
+pub use sampling::Sampling;
 pub use window::{ConvTranspose, DeformConv, LpPool, MaxPositions};
 
 /// Axes of a tensor, each below its rank.
@@ -87,6 +92,10 @@ pub enum Op {
         /// A permutation of 0..rank.
         permutation: Axes,
     },
+    /// Moves elements, whatever their type.
+    Move(Movement),
+    /// Reads images between their pixels.
+    Sample(Sampling),
     /// Conversion between any types but BYTES. Floats to integers truncate towards zero and saturate, NaN gives 0; wider
     /// integers to narrower ones keep the low bits; what is not zero is true.
     Cast {
@@ -167,6 +176,8 @@ impl Op {
             Op::Cumulative(Cumulative { product: false, .. }) => "CumSum",
             Op::Cumulative(Cumulative { product: true, .. }) => "CumProd",
             Op::Transpose { .. } => "Transpose",
+            Op::Move(movement) => movement.name(),
+            Op::Sample(sampling) => sampling.name(),
             Op::Cast { .. } => "Cast",
         }
     }

@@ -4,9 +4,12 @@
 
 mod broadcast;
 mod elementwise;
+mod indexing;
 mod matmul;
+mod movement;
 mod recurrent;
 mod reduction;
+mod sampling;
 mod window;
 
 use insula_core::DType;
@@ -24,6 +27,18 @@ pub type Dims = SmallVec<[Dim; 4]>;
 
 /// What `op` makes of `inputs`. The error says what does not fit, without naming the node.
 pub fn infer(op: &Op, inputs: &[&TensorType]) -> LoadResult<TensorType> {
+    let moved = match op {
+        Op::Move(_) | Op::Sample(_) if inputs.is_empty() => {
+            return Err(LoadError::malformed(format!("it has no inputs, {} takes some", op.name())));
+        }
+        Op::Move(movement) => Some(movement::infer(movement, inputs)?),
+        Op::Sample(sampling) => Some(sampling::infer(sampling, inputs)?),
+        _ => None,
+    };
+    if let Some(moved) = moved {
+        check_batch(&moved.dims)?;
+        return Ok(moved);
+    }
     check_count(op, inputs.len())?;
     check_types(op, inputs)?;
     let first = inputs[0];
@@ -38,7 +53,7 @@ pub fn infer(op: &Op, inputs: &[&TensorType]) -> LoadResult<TensorType> {
         Op::Recurrent(layer) => return with_batch_checked(recurrent::recurrent(layer, inputs)?),
         Op::MatMul => matmul::matmul(&first.dims, &inputs[1].dims)?,
         Op::Binary(_) => broadcast(&first.dims, &inputs[1].dims)?,
-        Op::Activation(_) | Op::Cast { .. } => first.dims.clone(),
+        Op::Activation(_) | Op::Cast { .. } | Op::Move(_) | Op::Sample(_) => first.dims.clone(),
         Op::Elementwise(op) => {
             let tensor = elementwise::infer(*op, inputs)?;
             check_batch(&tensor.dims)?;

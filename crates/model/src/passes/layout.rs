@@ -92,7 +92,9 @@ impl Layout<'_> {
             | Op::Recurrent(_)
             | Op::MatMul
             | Op::Normalize { .. }
-            | Op::Transpose { .. } => None,
+            | Op::Transpose { .. }
+            | Op::Move(_)
+            | Op::Sample(_) => None,
         };
         match placed {
             Some(stored) => {
