@@ -39,6 +39,11 @@ impl Taps {
         self.starts.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
 
+    /// Bytes that they take on the heap.
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.starts) + size_of_val(&*self.taps)
+    }
+
     #[inline(always)]
     fn of(&self, output: usize) -> &[(usize, f32)] {
         &self.taps[self.starts[output]..self.starts[output + 1]]

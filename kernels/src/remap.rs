@@ -146,6 +146,12 @@ impl Remap {
         self.axes.last().map_or(1, |axis| axis.map.size) * self.block
     }
 
+    /// Bytes that it takes on the heap.
+    pub fn memory_bytes(&self) -> usize {
+        let stretches = self.axes.iter().map(|axis| size_of_val(&*axis.map.stretches)).sum::<usize>();
+        size_of_val(&*self.axes) + stretches
+    }
+
     /// Writes the lines `lines` of `out` from `input`, both whole tensors with elements of `size` bytes (1, 2, 4 or 8), aligned for
     /// them; `fill` is one element.
     ///

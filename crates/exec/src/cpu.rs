@@ -78,7 +78,9 @@ impl Device for CpuDevice {
             | Op::Reduce(_)
             | Op::ArgExtreme(_)
             | Op::Cumulative(_)
-            | Op::Transpose { .. } => true,
+            | Op::Transpose { .. }
+            | Op::Move(_)
+            | Op::Sample(_) => true,
         }
     }
 

@@ -76,6 +76,8 @@ fn lower_op(lowering: &Lowering<'_>) -> Result<Box<dyn Step>> {
         Op::ArgExtreme(op) => steps::arg_extreme::lower(lowering, *op),
         Op::Cumulative(op) => steps::cumulative::lower(lowering, *op),
         Op::Transpose { permutation } => steps::transpose::lower(lowering, permutation),
+        Op::Move(movement) => steps::movement::lower(lowering, movement),
+        Op::Sample(sampling) => steps::sampling::lower(lowering, sampling),
         Op::Cast { to } => steps::cast::lower(lowering, *to),
     }
 }
@@ -95,6 +97,11 @@ impl<'a> Lowering<'a> {
     pub(super) fn number(&self, dtype: DType) -> Result<Number> {
         let what = || format!("{} is not supported for {dtype}", self.step.op.name());
         number(dtype).ok_or_else(|| Error::new(Code::Unsupported, what()))
+    }
+
+    /// Bytes of an element of operand `index`.
+    pub(super) fn element_bytes(&self, index: usize) -> Result<usize> {
+        self.input(index)?.dtype.size().ok_or_else(|| broken("its elements vary in size"))
     }
 
     /// The values of the epilogue's bias.

@@ -3,7 +3,7 @@
 
 use bytemuck::{AnyBitPattern, Pod};
 use insula_core::DType;
-use insula_kernels::{Floats, FloatsMut, Number};
+use insula_kernels::{Floats, FloatsMut, Indices, Number};
 
 use crate::error::ExecError;
 
@@ -24,6 +24,73 @@ pub(super) fn floats_mut(dtype: DType, bytes: &mut [u8]) -> Result<FloatsMut<'_>
         other => Err(not_floats(other)),
     }
 }
+
+/// `bytes` as indices of `dtype`, which is INT32 or INT64.
+pub(super) fn indices(dtype: DType, bytes: &[u8]) -> Result<Indices<'_>, ExecError> {
+    match dtype {
+        DType::Int32 => Ok(Indices::I32(typed(bytes)?)),
+        DType::Int64 => Ok(Indices::I64(typed(bytes)?)),
+        other => Err(ExecError::misfit(format!("indices were given as {other}"))),
+    }
+}
+
+/// Runs `$body` with `$T` standing for the numbers of `$dtype`; `$otherwise` for BYTES. Truth values are numbers of a byte.
+macro_rules! by_number {
+    ($dtype:expr, $T:ident => $body:expr, $otherwise:expr) => {
+        match $dtype {
+            insula_core::DType::Bool | insula_core::DType::Uint8 => {
+                type $T = u8;
+                $body
+            }
+            insula_core::DType::Uint16 => {
+                type $T = u16;
+                $body
+            }
+            insula_core::DType::Uint32 => {
+                type $T = u32;
+                $body
+            }
+            insula_core::DType::Uint64 => {
+                type $T = u64;
+                $body
+            }
+            insula_core::DType::Int8 => {
+                type $T = i8;
+                $body
+            }
+            insula_core::DType::Int16 => {
+                type $T = i16;
+                $body
+            }
+            insula_core::DType::Int32 => {
+                type $T = i32;
+                $body
+            }
+            insula_core::DType::Int64 => {
+                type $T = i64;
+                $body
+            }
+            insula_core::DType::Fp16 => {
+                type $T = half::f16;
+                $body
+            }
+            insula_core::DType::Bf16 => {
+                type $T = half::bf16;
+                $body
+            }
+            insula_core::DType::Fp32 => {
+                type $T = f32;
+                $body
+            }
+            insula_core::DType::Fp64 => {
+                type $T = f64;
+                $body
+            }
+            insula_core::DType::Bytes => $otherwise,
+        }
+    };
+}
+pub(super) use by_number;
 
 /// `bytes` as elements.
 pub(super) fn typed<T: AnyBitPattern>(bytes: &[u8]) -> Result<&[T], ExecError> {

@@ -2,7 +2,7 @@
 
 use crate::error::{LoadError, LoadResult};
 use crate::graph::{Dim, TensorType};
-use crate::op::sampling::{Col2Im, Interpolation, Resize, Sampling};
+use crate::op::sampling::{Col2Im, Coordinates, Interpolation, Resize, Sampling};
 use crate::shape_inference::{Dims, is_arithmetic, rows_meet, shown};
 
 /// What `sampling` makes of `inputs`.
@@ -15,7 +15,12 @@ pub(super) fn infer(sampling: &Sampling, inputs: &[&TensorType]) -> LoadResult<T
     if inputs.len() != expected {
         return Err(LoadError::malformed(format!("it has {} inputs, expected {expected}", inputs.len())));
     }
-    let any_type = matches!(sampling, Sampling::Resize(Resize { interpolation: Interpolation::Nearest(_), .. }));
+    let any_type = match sampling {
+        Sampling::Resize(Resize { interpolation: Interpolation::Nearest(_), coordinates, .. }) => {
+            !matches!(coordinates, Coordinates::CropAndResize { .. })
+        }
+        _ => false,
+    };
     if !any_type && !is_arithmetic(inputs[0].dtype) {
         return Err(LoadError::unsupported(format!(
             "input 0 has type {}; {} is supported on FP32 and FP16",
