@@ -127,7 +127,10 @@ impl<'a> Reading<'a> {
             wanted: node.output.iter().map(|output| !output.is_empty()).collect(),
             more_outputs: Default::default(),
         };
-        let first = (operator.import)(&mut import)?;
+        let first = match operators::follow_sizes(&node.op_type, &mut import)? {
+            Some(sizes) => sizes,
+            None => (operator.import)(&mut import)?,
+        };
         import.attributes.finish()?;
         Ok(std::iter::once(first).chain(import.more_outputs).collect())
     }

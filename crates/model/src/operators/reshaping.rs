@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::error::{LoadError, LoadResult};
-use crate::graph::Dim;
+use crate::graph::{Dim, ValueId};
 use crate::op::Axes;
 use crate::operators::node_import::{Size, Sizes, resolve_axis};
 use crate::operators::reduction::resolve_axes;
@@ -108,6 +108,67 @@ pub(super) fn unsqueeze(node: &mut NodeImport<'_>) -> LoadResult<Item> {
         })
         .collect();
     node.view(input, new).map(Item::Value)
+}
+
+/// Channels become blocks of pixels: a transposition between two views.
+pub(super) fn depth_to_space(node: &mut NodeImport<'_>) -> LoadResult<Item> {
+    let input = node.value(0)?;
+    let (size, [rows, channels, height, width]) = blocks(node, input)?;
+    let columns_first = match node.attributes.text("mode")?.unwrap_or("DCR") {
+        "DCR" => false,
+        "CRD" => true,
+        _ => return Err(LoadError::malformed("attribute `mode` must be DCR or CRD")),
+    };
+    if !channels.is_multiple_of(size * size) {
+        return Err(LoadError::malformed(format!("{channels} channels are no blocks of {size} x {size}")));
+    }
+    let depth = channels / (size * size);
+    let (apart, permutation) = match columns_first {
+        true => ([depth, size, size, height, width], [0, 1, 4, 2, 5, 3]),
+        false => ([size, size, depth, height, width], [0, 3, 4, 1, 5, 2]),
+    };
+    rearranged(node, input, rows, &apart, &permutation, [depth, height * size, width * size])
+}
+
+/// Blocks of pixels become channels.
+pub(super) fn space_to_depth(node: &mut NodeImport<'_>) -> LoadResult<Item> {
+    let input = node.value(0)?;
+    let (size, [rows, channels, height, width]) = blocks(node, input)?;
+    if !height.is_multiple_of(size) || !width.is_multiple_of(size) {
+        return Err(LoadError::malformed(format!("{height} x {width} pixels are no blocks of {size} x {size}")));
+    }
+    let apart = [channels, height / size, size, width / size, size];
+    let to = [channels * size * size, height / size, width / size];
+    rearranged(node, input, rows, &apart, &[0, 3, 5, 1, 2, 4], to)
+}
+
+/// The block's size and the image's dimensions; 0 stands for the rows of a batch.
+fn blocks(node: &NodeImport<'_>, input: ValueId) -> LoadResult<(usize, [usize; 4])> {
+    let size = node.attributes.int("blocksize")?.and_then(|size| usize::try_from(size).ok());
+    let size = size.filter(|size| (1..=1 << 16).contains(size));
+    let size = size.ok_or_else(|| LoadError::malformed("attribute `blocksize` must be 1 to 65536"))?;
+    match node.dims(input)[..] {
+        [rows, Dim::Fixed(channels), Dim::Fixed(height), Dim::Fixed(width)] => {
+            let rows = if let Dim::Fixed(rows) = rows { rows } else { 0 };
+            Ok((size, [rows, channels, height, width]))
+        }
+        ref other => Err(LoadError::malformed(format!("{} are no images", shown(other)))),
+    }
+}
+
+fn rearranged(
+    node: &mut NodeImport<'_>,
+    input: ValueId,
+    rows: usize,
+    apart: &[usize],
+    permutation: &[usize],
+    to: [usize; 3],
+) -> LoadResult<Item> {
+    let rows = if rows == 0 { Dim::Batch } else { Dim::Fixed(rows) };
+    let dims = |sizes: &[usize]| [rows].into_iter().chain(sizes.iter().map(|size| Dim::Fixed(*size))).collect::<Dims>();
+    let apart = node.view(input, dims(apart))?;
+    let moved = node.transpose(apart, permutation)?;
+    node.view(moved, dims(&to)).map(Item::Value)
 }
 
 pub(super) fn transpose(node: &mut NodeImport<'_>) -> LoadResult<Item> {

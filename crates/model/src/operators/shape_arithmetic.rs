@@ -1,13 +1,11 @@
-//! Constant, and the operators by which exporters compute a Reshape's target: Shape, Gather and Concat, which work on sizes
-//! known at load and on nothing else.
+//! Constant, and Shape, whose sizes are known at load.
 
 use insula_core::{DType, Shape};
-use smallvec::SmallVec;
 
 use crate::constant::Constant;
 use crate::error::{LoadError, LoadResult};
 use crate::graph::Dim;
-use crate::operators::node_import::{Size, Sizes, resolve_axis};
+use crate::operators::node_import::{Size, Sizes};
 use crate::operators::{Item, NodeImport};
 
 pub(super) fn constant(node: &mut NodeImport<'_>) -> LoadResult<Item> {
@@ -49,43 +47,4 @@ pub(super) fn shape(node: &mut NodeImport<'_>) -> LoadResult<Item> {
         Dim::Batch => Size::Batch,
     };
     Ok(Item::Sizes(Sizes { sizes: dims[start.min(end)..end].iter().map(size).collect(), scalar: false }))
-}
-
-pub(super) fn gather(node: &mut NodeImport<'_>) -> LoadResult<Item> {
-    let sizes = sizes(node, 0)?;
-    if resolve_axis(node.attributes.int("axis")?.unwrap_or(0), 1)? != 0 || sizes.scalar {
-        return Err(LoadError::malformed("its input is a scalar"));
-    }
-    let indices = node.integers(1)?.ok_or_else(|| LoadError::malformed("input 1 is left out"))?;
-    let rank = match &node.inputs[1] {
-        Some(Item::Value(value)) => node.rank(*value),
-        Some(Item::Sizes(sizes)) => usize::from(!sizes.scalar),
-        None => 1,
-    };
-    if rank > 1 {
-        return Err(LoadError::unsupported(format!(
-            "indices with {rank} dimensions; a scalar or a vector is supported"
-        )));
-    }
-    let picked: LoadResult<_> =
-        indices.iter().map(|&index| Ok(sizes.sizes[resolve_axis(index, sizes.sizes.len())?])).collect();
-    Sizes::new(picked?, rank == 0).map(Item::Sizes)
-}
-
-pub(super) fn concat(node: &mut NodeImport<'_>) -> LoadResult<Item> {
-    let axis = node.attributes.int("axis")?.ok_or_else(|| LoadError::malformed("attribute `axis` is missing"))?;
-    resolve_axis(axis, 1)?;
-    let mut joined = SmallVec::<[Size; 4]>::new();
-    for index in 0..node.inputs.len() {
-        let part = sizes(node, index)?;
-        if part.scalar {
-            return Err(LoadError::malformed(format!("input {index} is a scalar")));
-        }
-        joined = Sizes::new(joined.into_iter().chain(part.sizes).collect(), false)?.sizes;
-    }
-    Ok(Item::Sizes(Sizes { sizes: joined, scalar: false }))
-}
-
-fn sizes(node: &NodeImport<'_>, index: usize) -> LoadResult<Sizes> {
-    node.sizes(index)?.ok_or_else(|| LoadError::malformed(format!("input {index} is left out")))
 }
