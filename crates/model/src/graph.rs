@@ -115,7 +115,7 @@ pub struct GraphOutput {
 }
 
 /// Values, nodes and constants of a model.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Graph {
     /// All values.
     pub values: Vec<Value>,
@@ -134,6 +134,20 @@ pub struct Graph {
 /// Bytes of derived constants that any file may have; and as many times its own constants.
 const DERIVED_BASE: u64 = 64 << 20;
 const DERIVED_FACTOR: u64 = 4;
+
+impl Default for Graph {
+    /// Nothing, with what any file may derive from constants.
+    fn default() -> Graph {
+        Graph {
+            values: Vec::new(),
+            nodes: Vec::new(),
+            constants: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            derived_budget: DERIVED_BASE,
+        }
+    }
+}
 
 impl Graph {
     /// A value's type.
@@ -158,9 +172,6 @@ impl Graph {
 
     /// Adds a constant of the file, which raises the budget for constants made from it.
     pub fn add_file_constant(&mut self, name: Arc<str>, constant: Constant) -> LoadResult<ValueId> {
-        if self.constants.is_empty() {
-            self.derived_budget = self.derived_budget.saturating_add(DERIVED_BASE);
-        }
         self.derived_budget = self.derived_budget.saturating_add(DERIVED_FACTOR * constant.bytes().len() as u64);
         self.add_constant(name, constant)
     }

@@ -7,6 +7,7 @@ mod digits;
 mod interpreter;
 mod loaded_model;
 mod loading;
+mod movements;
 mod network;
 mod networks;
 mod operations;

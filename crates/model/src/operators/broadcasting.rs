@@ -1,6 +1,7 @@
 //! Operators that repeat what is there, or fill a shape: Expand, Tile, ConstantOfShape; and those whose result is known from
 //! shapes and numbers alone: Range, EyeLike, Size.
 
+use half::{bf16, f16};
 use insula_core::{DType, Shape};
 use smallvec::SmallVec;
 
@@ -154,6 +155,8 @@ pub(super) fn range(node: &mut NodeImport<'_>) -> LoadResult<Item> {
         DType::Int32 => constant!(i32, |start, delta, k| start.wrapping_add(delta.wrapping_mul(k as i32))),
         DType::Int64 => constant!(i64, |start, delta, k| start.wrapping_add(delta.wrapping_mul(k as i64))),
         DType::Fp32 => constant!(f32, |start, delta, k| start + k as f32 * delta),
+        DType::Fp16 => constant!(f16, |start, delta, k| f16::from_f32(start.to_f32() + k as f32 * delta.to_f32())),
+        DType::Bf16 => constant!(bf16, |start, delta, k| bf16::from_f32(start.to_f32() + k as f32 * delta.to_f32())),
         DType::Fp64 => constant!(f64, |start, delta, k| start + k as f64 * delta),
         other => return Err(not_a_range(other)),
     };
@@ -161,7 +164,7 @@ pub(super) fn range(node: &mut NodeImport<'_>) -> LoadResult<Item> {
 }
 
 fn not_a_range(dtype: DType) -> LoadError {
-    LoadError::unsupported(format!("a range of {dtype}; INT16, INT32, INT64, FP32 and FP64 are supported"))
+    LoadError::unsupported(format!("a range of {dtype}; INT16, INT32, INT64 and floats are supported"))
 }
 
 fn range_count(parts: &[Constant]) -> LoadResult<usize> {
@@ -171,6 +174,7 @@ fn range_count(parts: &[Constant]) -> LoadResult<usize> {
     };
     let float = |constant: &Constant| match constant.dtype() {
         DType::Fp64 => Ok::<f64, LoadError>(constant.typed::<f64>()?[0]),
+        DType::Bf16 => Ok(constant.typed::<bf16>()?[0].to_f64()),
         _ => Ok(f64::from(constant.to_f32()?[0])),
     };
     let zero = || LoadError::malformed("its delta is 0");
@@ -184,7 +188,7 @@ fn range_count(parts: &[Constant]) -> LoadResult<usize> {
                 _ => Ok(0),
             }
         }
-        DType::Fp32 | DType::Fp64 => {
+        DType::Fp16 | DType::Bf16 | DType::Fp32 | DType::Fp64 => {
             let (start, limit, delta) = (float(&parts[0])?, float(&parts[1])?, float(&parts[2])?);
             let count = ((limit - start) / delta).ceil();
             if delta == 0.0 || count.is_nan() { Err(zero()) } else { Ok(count.max(0.0) as usize) }
@@ -227,8 +231,8 @@ pub(super) fn eye_like(node: &mut NodeImport<'_>) -> LoadResult<Item> {
 /// The bytes of the number 1.
 fn one(dtype: DType) -> LoadResult<Vec<u8>> {
     Ok(match dtype {
-        DType::Fp16 => half::f16::ONE.to_le_bytes().to_vec(),
-        DType::Bf16 => half::bf16::ONE.to_le_bytes().to_vec(),
+        DType::Fp16 => f16::ONE.to_le_bytes().to_vec(),
+        DType::Bf16 => bf16::ONE.to_le_bytes().to_vec(),
         DType::Fp32 => 1f32.to_le_bytes().to_vec(),
         DType::Fp64 => 1f64.to_le_bytes().to_vec(),
         DType::Bytes => return Err(LoadError::unsupported("a matrix of byte strings")),

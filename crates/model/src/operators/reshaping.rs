@@ -137,9 +137,14 @@ pub(super) fn space_to_depth(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     if !height.is_multiple_of(size) || !width.is_multiple_of(size) {
         return Err(LoadError::malformed(format!("{height} x {width} pixels are no blocks of {size} x {size}")));
     }
+    let columns_first = match node.opset >= 28 {
+        true => node.attributes.text("mode")?.unwrap_or("DCR") == "CRD",
+        false => false,
+    };
     let apart = [channels, height / size, size, width / size, size];
     let to = [channels * size * size, height / size, width / size];
-    rearranged(node, input, rows, &apart, &[0, 3, 5, 1, 2, 4], to)
+    let permutation = if columns_first { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
+    rearranged(node, input, rows, &apart, &permutation, to)
 }
 
 /// The block's size and the image's dimensions; 0 stands for the rows of a batch.

@@ -3,6 +3,8 @@
 //! operation that does not care about the order of axes works on what is stored, one that does gets the permutation done.
 //! Nothing is computed here: constants are permuted, nodes and axes rewritten.
 
+mod movements;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -92,9 +94,9 @@ impl Layout<'_> {
             | Op::Recurrent(_)
             | Op::MatMul
             | Op::Normalize { .. }
-            | Op::Transpose { .. }
-            | Op::Move(_)
-            | Op::Sample(_) => None,
+            | Op::Transpose { .. } => None,
+            Op::Move(movement) => self.movement(&node, movement)?,
+            Op::Sample(sampling) => self.sampling(&node, sampling)?,
         };
         match placed {
             Some(stored) => {

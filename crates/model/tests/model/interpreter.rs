@@ -3,7 +3,8 @@
 
 use half::f16;
 use insula_core::{DType, Result, Shape};
-use insula_model::op::{ArgExtreme, Comparison, Elementwise, Function, Reduce, Reduction};
+use insula_model::op::sampling::{Coordinates, Interpolation, Rounding};
+use insula_model::op::{ArgExtreme, Comparison, Elementwise, Function, Movement, Reduce, Reduction, Sampling};
 use insula_model::{
     Activation, BinaryOp, Binding, Constant, ConstantFolder, LogicalPlan, Op, Operand, Source, Step, Window,
 };
@@ -192,6 +193,8 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
             permutation.iter().zip(at).for_each(|(&axis, &index)| from[axis] = index);
             inputs[0].stretched(&from)
         }),
+        Op::Move(movement) => each(&|at| moved(movement, inputs, at)),
+        Op::Sample(sampling) => each(&|at| resized(sampling, inputs[0], at)),
         Op::Cast { to } => {
             let whole = !matches!(to, DType::Fp16 | DType::Fp32);
             inputs[0].data.iter().map(|value| if whole { value.trunc() } else { *value }).collect()
@@ -199,6 +202,56 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
         other => panic!("the tests do not interpret {}", other.name()),
     };
     Tensor::new(dims, data)
+}
+
+fn moved(movement: &Movement, inputs: &[&Tensor], at: &[usize]) -> f64 {
+    let mut from = at.to_vec();
+    match movement {
+        Movement::Slice(slices) => {
+            for slice in slices {
+                from[slice.axis] = (slice.start as i64 + at[slice.axis] as i64 * slice.step) as usize;
+            }
+            inputs[0].stretched(&from)
+        }
+        Movement::Concat { axis } => {
+            let fits = |input: &&&Tensor| match from[*axis].checked_sub(input.dims[*axis]) {
+                Some(rest) => {
+                    from[*axis] = rest;
+                    false
+                }
+                None => true,
+            };
+            let input = inputs.iter().find(fits).unwrap();
+            input.stretched(&from)
+        }
+        Movement::Pad(pad) => {
+            let inside = |axis: usize| {
+                let at = at[axis].checked_sub(pad.before[axis])?;
+                (at < inputs[0].dims[axis]).then_some(at)
+            };
+            match (0..at.len()).map(inside).collect::<Option<Vec<usize>>>() {
+                Some(from) => inputs[0].stretched(&from),
+                None => inputs[1].data[0],
+            }
+        }
+        Movement::Expand { .. } => inputs[0].stretched(at),
+        Movement::Gather { axis } => {
+            let rank = inputs[1].dims.len();
+            let index = inputs[1].stretched(&at[*axis..axis + rank]);
+            let index = if index < 0.0 { index + inputs[0].dims[*axis] as f64 } else { index };
+            inputs[0].stretched(&[&at[..*axis], &[index as usize], &at[axis + rank..]].concat())
+        }
+        other => panic!("the tests do not use {other:?}"),
+    }
+}
+
+fn resized(sampling: &Sampling, input: &Tensor, at: &[usize]) -> f64 {
+    let Sampling::Resize(resize) = sampling else { panic!("the tests do not use {sampling:?}") };
+    assert_eq!(resize.interpolation, Interpolation::Nearest(Rounding::Floor));
+    assert_eq!(resize.coordinates, Coordinates::Asymmetric);
+    let mut from = at.to_vec();
+    from[resize.axis] = (at[resize.axis] as f64 / resize.scale) as usize;
+    input.stretched(&from)
 }
 
 fn activate(activation: Activation, value: f64) -> f64 {

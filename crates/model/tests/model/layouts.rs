@@ -149,3 +149,31 @@ fn views_in_a_row_are_one() {
     assert_eq!(plan.steps[0].inputs[0].shape.dims(), [2, 12, 1]);
     assert!(matches!(plan.steps[0].inputs[0].source, Source::Input(0)));
 }
+
+#[test]
+fn joined_cut_padded_and_resized_images_stay_channels_last() {
+    let builder = conv(Builder::new(13).input("x", FLOAT, "N,1,4,4"), "x", "a", [1, 3]);
+    let builder = conv(builder, "a", "b", [3, 2])
+        .node("Concat", &["a", "b"], "joined", vec![int("axis", 1)])
+        .ints("pads", &[8], &[0, 0, 1, 0, 0, 1, 0, 2])
+        .node("Pad", &["joined", "pads"], "padded", vec![]);
+    let builder = conv(builder, "padded", "c", [6, 4])
+        .floats("scales", &[4], &[1.0, 1.0, 2.0, 3.0])
+        .node(
+            "Resize",
+            &["c", "", "scales"],
+            "resized",
+            vec![text("coordinate_transformation_mode", "asymmetric"), text("nearest_mode", "floor")],
+        )
+        .ints("starts", &[2], &[1, 9])
+        .ints("ends", &[2], &[4, i64::MIN])
+        .ints("axes", &[2], &[1, 2])
+        .ints("steps", &[2], &[1, -2])
+        .node("Slice", &["resized", "starts", "ends", "axes", "steps"], "cut", vec![]);
+    let builder = conv(builder, "cut", "d", [3, 2]);
+    let builder =
+        builder.node("GlobalAveragePool", &["d"], "p", vec![]).node("Flatten", &["p"], "y", vec![]).untyped_output("y");
+    let operations = operations(&assert_optimised_alike(&builder, 2, 1e-4));
+    assert!(!operations.contains(&"Transpose"), "{operations:?}");
+    assert!(["Concat", "Pad", "Resize", "Slice"].iter().all(|name| operations.contains(name)), "{operations:?}");
+}
