@@ -15,7 +15,7 @@ pub enum Sampling {
     /// `[N, H, W, C]`, regions `[R, 4]` and the image of each `[R]` (INT64) give `[R, h, w, C]`.
     RoiAlign(RoiAlign),
     /// `[N, C * block, blocks]` gives `[N, C, ..]`: what overlaps is added.
-    Col2Im(Col2Im),
+    Col2Im(Box<Col2Im>),
 }
 
 /// A new size for one axis.

@@ -132,7 +132,7 @@ pub(super) fn col2im(node: &mut NodeImport<'_>) -> LoadResult<Item> {
         return Err(LoadError::malformed("its image, block, strides, dilations and pads have different lengths"));
     }
     let pads = (0..axes).map(|axis| [pads[axis], pads[axes + axis]]).collect();
-    let op = Op::Sample(Sampling::Col2Im(Col2Im { image, block, dilations, strides, pads }));
+    let op = Op::Sample(Sampling::Col2Im(Box::new(Col2Im { image, block, dilations, strides, pads })));
     node.compute(op, &[input]).map(Item::Value)
 }
 

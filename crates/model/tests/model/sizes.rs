@@ -54,16 +54,3 @@ fn a_filled_tensor_has_the_rows_of_the_batch() {
     );
     assert_eq!(dims(builder), [2, 4, 3]);
 }
-
-#[test]
-fn a_broadcast_whose_target_is_chosen_by_a_comparison() {
-    let builder = shape_of_x()
-        .ints("minus", &[3], &[-1, -1, -1])
-        .ints("ones", &[3], &[1, 1, 1])
-        .floats("token", &[1, 1, 3], &[7.0, 8.0, 9.0])
-        .node("Equal", &["shape", "minus"], "unknown", vec![])
-        .node("Where", &["unknown", "ones", "shape"], "target", vec![])
-        .node("Expand", &["token", "target"], "tokens", vec![])
-        .node("Concat", &["tokens", "x"], "y", vec![int("axis", 1)]);
-    assert_eq!(dims(builder), [2, 4, 3]);
-}
