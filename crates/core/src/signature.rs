@@ -3,7 +3,6 @@
 
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
 
 /// One dimension of a model's input or output.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -51,24 +50,6 @@ impl ModelSignature {
 }
 
 impl TensorSpec {
-    /// The concrete shape for a request of `rows` rows. Fails if a dimension other than the first is symbolic.
-    pub fn shape_for(&self, rows: usize) -> Result<Shape> {
-        let mut dims = smallvec::SmallVec::<[usize; 4]>::new();
-        for (index, dim) in self.dims.iter().enumerate() {
-            match dim {
-                Dimension::Fixed(size) => dims.push(*size),
-                Dimension::Symbolic(_) if index == 0 => dims.push(rows),
-                Dimension::Symbolic(name) => {
-                    return Err(Error::invalid(format!(
-                        "dimension {index} of `{}` is symbolic (`{name}`): only the first may be",
-                        self.name
-                    )));
-                }
-            }
-        }
-        Shape::new(&dims)
-    }
-
     /// The dimensions as the protocol shows them: -1 for symbolic ones.
     pub fn protocol_shape(&self) -> Vec<i64> {
         let shown = |dim: &Dimension| match dim {
@@ -100,8 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn symbolic_dimensions_take_the_rows() {
-        assert_eq!(spec().shape_for(3).unwrap(), Shape::new(&[3, 4]).unwrap());
+    fn symbolic_dimensions_are_minus_one_in_the_protocol() {
         assert_eq!(spec().protocol_shape(), [-1, 4]);
     }
 

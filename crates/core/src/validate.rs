@@ -154,7 +154,7 @@ fn check_dimension(
     let Ok(found) = usize::try_from(size) else {
         return wrong("a request's dimensions must be positive (-1 is only for a model's own description)".into());
     };
-    if found == 0 {
+    if found == 0 && *expected != Dimension::Fixed(0) {
         return wrong("a request needs at least one element in every dimension".into());
     }
     match expected {

@@ -227,15 +227,13 @@ fn input_type(declared: Option<&TensorTypeProto>) -> LoadResult<(DType, Vec<Dime
     let mut dims = Vec::with_capacity(shape.dim.len());
     for (index, dim) in shape.dim.iter().enumerate() {
         dims.push(match &dim.value {
-            Some(dimension_proto::Value::DimValue(size)) if *size > 0 => Dimension::Fixed(
+            Some(dimension_proto::Value::DimValue(size)) if *size >= 0 => Dimension::Fixed(
                 usize::try_from(*size).map_err(|_| LoadError::limit(format!("dimension {index} is {size}")))?,
             ),
             // some exporters write -1 for what is not known
             Some(dimension_proto::Value::DimValue(-1)) | None => Dimension::Symbolic("".into()),
             Some(dimension_proto::Value::DimValue(size)) => {
-                return Err(LoadError::malformed(format!(
-                    "dimension {index} is {size}, expected a positive size or a symbol"
-                )));
+                return Err(LoadError::malformed(format!("dimension {index} is {size}, expected a size or a symbol")));
             }
             Some(dimension_proto::Value::DimParam(name)) => Dimension::Symbolic(name.as_str().into()),
         });

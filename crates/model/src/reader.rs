@@ -14,7 +14,7 @@ use crate::onnx_file::{OnnxFile, declared_type, describe};
 use crate::operators::{self, Attributes, CONDITIONAL, Item, NodeImport};
 use crate::passes::constant_folding::Folding;
 use crate::reader::scopes::Scopes;
-use crate::shape_inference::{Dims, check_batch, rows_meet, shown};
+use crate::shape_inference::{Dims, rows_meet, shown};
 use crate::tensor_reader::{TensorReader, about, element_type};
 
 mod conditional;
@@ -60,8 +60,6 @@ struct Reading<'a> {
 impl<'a> Reading<'a> {
     fn read_inputs(&mut self, file: &'a OnnxFile, inputs: &[ReadInput]) -> LoadResult<()> {
         for (declared, input) in file.inputs().iter().zip(inputs) {
-            check_batch(&input.dims)
-                .map_err(|error| error.context(format_args!("input {}", quoted(&declared.name))))?;
             let tensor = TensorType { dtype: declared.dtype, dims: input.dims.clone() };
             let mut value = self.graph.add_input(&declared.name, tensor)?;
             if let Some(constant) = &input.value {

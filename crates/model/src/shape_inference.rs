@@ -194,7 +194,7 @@ pub fn check_batch(dims: &[Dim]) -> LoadResult<()> {
     };
     let fixed: SmallVec<[usize; 4]> = dims.iter().map(fixed).collect();
     if fixed.contains(&0) {
-        return Err(LoadError::malformed(format!("the shape {} has no elements", shown(dims))));
+        return Err(LoadError::unsupported(format!("the shape {} has no elements", shown(dims))));
     }
     insula_core::Shape::new(&fixed)?;
     Ok(())

@@ -23,6 +23,8 @@ pub mod model;
 #[cfg(not(loom))]
 pub mod payload;
 #[cfg(not(loom))]
+pub mod plans;
+#[cfg(not(loom))]
 pub mod reply;
 #[cfg(not(loom))]
 pub mod router;

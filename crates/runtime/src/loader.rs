@@ -12,13 +12,13 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
 use insula_core::{Code, Error, ModelName, Refusal, Result, TenantId, Version};
-use insula_memory::HostBudget;
 use insula_model::{PrivateModels, VersionFiles};
 use insula_store::Precision;
 use tokio::sync::oneshot;
 
 use crate::loader::work::LoaderWork;
 use crate::model::LoadedModel;
+use crate::plans::{PlanBuilder, PlanCache};
 use crate::settings::RuntimeSettings;
 
 /// Orders that may wait.
@@ -109,10 +109,10 @@ pub struct LoaderThread {
 }
 
 impl LoaderThread {
-    /// Starts the thread. What it loads is counted in `budget`.
-    pub fn start(settings: &RuntimeSettings, budget: Arc<HostBudget>) -> Result<LoaderThread> {
+    /// Starts the thread. Plans are built by `builder`; those of models whose inputs vary are kept in `cache`.
+    pub fn start(settings: &RuntimeSettings, builder: Arc<PlanBuilder>, cache: Arc<PlanCache>) -> Result<LoaderThread> {
         let (orders, inbox) = sync_channel(ORDERS);
-        let mut work = LoaderWork::new(settings, budget);
+        let mut work = LoaderWork::new(settings, builder, cache);
         let thread = std::thread::Builder::new()
             .name("insula-loader".into())
             .spawn(move || {

@@ -1,91 +1,115 @@
-//! Models as the runtime serves them: a version's lowered plans, shared by every tenant that has it, and the name under
-//! which one tenant calls it. Immutable once made. The loader makes them; admission, workers and metadata answers read them.
+//! Models as the runtime serves them: a version with its plans, shared by every tenant that has it, and the name under which
+//! one tenant calls it. Immutable once made, but for the plans of models whose inputs vary. The loader makes them; admission, workers and metadata answers read them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use insula_core::{Error, ModelName, ModelSignature, Result, Version};
-use insula_exec::LoweredPlan;
-use insula_memory::BudgetShare;
+use insula_core::{CheckedRequest, Code, Error, ModelName, ModelSignature, Result, Version};
+use insula_exec::Weights;
+use insula_memory::{BudgetShare, RequestMemory};
+use insula_model::{ClassInput, LoadErrorKind, ModelFile, ShapeClass};
 use insula_telemetry::metrics::{BatchMetrics, ModelMetrics};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
 
-use crate::fair_queue::PlanKey;
+use crate::fair_queue::{PlanKey, TenantSlot};
+use crate::plans::cache::ClassKey;
+use crate::plans::{ClassPlans, PlanBuilder, PlanCache};
 
 /// A model version on a device: everything that is the same for all tenants that have it.
 pub struct LoadedModel {
     key: PlanKey,
     signature: Arc<ModelSignature>,
-    plans: Vec<Arc<dyn LoweredPlan>>,
-    outputs: Vec<OutputRoom>,
+    plans: ModelPlans,
     precision: &'static str,
     labels: Vec<String>,
     batches: BatchMetrics,
-    _share: BudgetShare,
-    bytes: u64,
 }
 
-/// What is known of an output's room before a request runs.
-#[derive(Debug, Clone)]
-pub struct OutputRoom {
-    /// The output's name.
-    pub name: Arc<str>,
-    /// The input that it passes through unchanged, if it does.
-    pub passes_through: Option<usize>,
+/// The plans of a model version.
+#[derive(Debug)]
+pub enum ModelPlans {
+    /// Nothing but rows varies: one class, built at load.
+    Fixed {
+        /// The plans.
+        plans: Arc<ClassPlans>,
+        /// Bytes of the weights.
+        weight_bytes: u64,
+        /// The weights' part of the host budget.
+        share: BudgetShare,
+    },
+    /// Classes are built when requests ask for them.
+    Varying(Box<VaryingModel>),
+}
+
+/// A model whose inputs vary in more than their rows.
+#[derive(Debug)]
+pub struct VaryingModel {
+    file: ModelFile,
+    builder: Arc<PlanBuilder>,
+    cache: Arc<PlanCache>,
+    /// The weights of the class that was built last, so that they stay when no class is kept; and their part of the budget.
+    weights: Mutex<Option<(Arc<dyn Weights>, BudgetShare)>>,
+}
+
+impl VaryingModel {
+    /// The model in `file`; plans are built by `builder` and kept in `cache`.
+    pub fn new(file: ModelFile, builder: Arc<PlanBuilder>, cache: Arc<PlanCache>) -> VaryingModel {
+        VaryingModel { file, builder, cache, weights: Mutex::default() }
+    }
 }
 
 /// What [`LoadedModel::new`] is made of.
 #[derive(Debug)]
 pub struct LoadedParts {
-    /// Names the model in fair queues and route tables; unique in its runtime.
+    /// Names the model in route tables; unique in its runtime.
     pub key: PlanKey,
     /// Inputs, outputs and batching.
     pub signature: Arc<ModelSignature>,
-    /// One plan a bucket, ascending; at least one.
-    pub plans: Vec<Arc<dyn LoweredPlan>>,
-    /// The input that each output passes through unchanged, if it does.
-    pub passes_through: Vec<Option<usize>>,
+    /// Its plans.
+    pub plans: ModelPlans,
     /// `fp16`, `fp32` or `file`.
     pub precision: &'static str,
     /// Names of classes, if the model has them.
     pub labels: Vec<String>,
     /// Where its batches are counted.
     pub batches: BatchMetrics,
-    /// What the model takes of the host budget.
-    pub share: BudgetShare,
-    /// Bytes of weights and plans.
-    pub bytes: u64,
+}
+
+/// Whether a request can be queued.
+#[derive(Debug)]
+pub enum Planned {
+    /// With these plans.
+    Plans(Arc<ClassPlans>),
+    /// Once plans for this class are built.
+    Missing(ShapeClass),
+}
+
+/// What came of building plans.
+#[derive(Debug)]
+pub enum Built {
+    /// The plans.
+    Plans(Arc<ClassPlans>),
+    /// The class was not known in full: more inputs decide shapes. Each request is to be classed anew.
+    NeedsValues,
 }
 
 impl LoadedModel {
-    /// Puts the parts together. Fails when there is no plan.
-    pub fn new(parts: LoadedParts) -> Result<LoadedModel> {
-        let LoadedParts { key, signature, mut plans, passes_through, precision, labels, batches, share, bytes } = parts;
-        if plans.is_empty() {
-            return Err(Error::internal("the model has no plan", "no bucket was lowered"));
-        }
-        plans.sort_by_key(|plan| plan.bucket());
-        let rooms = signature.outputs.iter().enumerate().map(|(output, spec)| OutputRoom {
-            name: Arc::from(&*spec.name),
-            passes_through: passes_through.get(output).copied().flatten(),
-        });
-        let outputs = rooms.collect();
-        Ok(LoadedModel { key, signature, plans, outputs, precision, labels, batches, _share: share, bytes })
+    /// Puts the parts together.
+    pub fn new(parts: LoadedParts) -> LoadedModel {
+        let LoadedParts { key, signature, plans, precision, labels, batches } = parts;
+        LoadedModel { key, signature, plans, precision, labels, batches }
     }
 
-    /// Its name in fair queues and route tables.
+    /// Its name in route tables.
     pub fn key(&self) -> PlanKey {
         self.key
     }
 
-    /// Inputs, outputs and batching.
+    /// Inputs, outputs and how requests may be batched.
     pub fn signature(&self) -> &Arc<ModelSignature> {
         &self.signature
-    }
-
-    /// What is known of each output's room.
-    pub fn output_rooms(&self) -> &[OutputRoom] {
-        &self.outputs
     }
 
     /// `fp16`, `fp32` or `file`.
@@ -103,26 +127,90 @@ impl LoadedModel {
         &self.batches
     }
 
-    /// Bytes of weights and plans.
+    /// Bytes of weights and plans; of a model whose inputs vary, those of its weights once a request has had it planned.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        match &self.plans {
+            ModelPlans::Fixed { plans, weight_bytes, .. } => weight_bytes + plans.bytes(),
+            ModelPlans::Varying(varying) => varying.weights.lock().as_ref().map_or(0, |(_, share)| share.bytes()),
+        }
     }
 
-    /// The plan of the smallest bucket that holds `rows` rows, or the largest there is.
-    pub fn plan_for(&self, rows: usize) -> &Arc<dyn LoweredPlan> {
-        let fitting = self.plans.iter().find(|plan| plan.bucket() >= rows);
-        fitting.unwrap_or(&self.plans[self.plans.len() - 1])
+    /// The plans for `request`, whose tensors lie in `inputs`, if they are there.
+    pub fn plans_for(&self, request: &CheckedRequest, inputs: &RequestMemory) -> Result<Planned> {
+        let varying = match &self.plans {
+            ModelPlans::Fixed { plans, .. } => return Ok(Planned::Plans(plans.clone())),
+            ModelPlans::Varying(varying) => varying,
+        };
+        let classed: SmallVec<[ClassInput<'_>; 4]> = request
+            .inputs()
+            .iter()
+            .map(|tensor| ClassInput { shape: tensor.shape(), bytes: inputs.input_bytes(tensor.slot()) })
+            .collect();
+        let key = ClassKey { model: self.key, class: varying.file.class(&classed)? };
+        Ok(match varying.cache.get(&key) {
+            Some(plans) => Planned::Plans(plans),
+            None => Planned::Missing(key.class),
+        })
     }
 
-    /// The largest arena that any of its plans needs, in bytes.
-    pub fn arena_bytes(&self) -> usize {
-        self.plans.iter().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
+    /// Builds the plans of `class` for `tenant` and keeps them. Only the planner calls this. The error says what does not fit.
+    pub fn build_class(&self, class: &ShapeClass, tenant: TenantSlot) -> Result<Built> {
+        let varying = match &self.plans {
+            ModelPlans::Fixed { plans, .. } => return Ok(Built::Plans(plans.clone())),
+            ModelPlans::Varying(varying) => varying,
+        };
+        let key = ClassKey { model: self.key, class: class.clone() };
+        if let Some(plans) = varying.cache.get(&key) {
+            return Ok(Built::Plans(plans));
+        }
+        let model = match varying.file.specialise(class, varying.builder.device().folder()) {
+            Err(error) if error.kind() == LoadErrorKind::NeedsValues => return Ok(Built::NeedsValues),
+            Err(error) => return Err(Error::from(error.context(format_args!("for inputs of shape {class}")))),
+            Ok(model) => model,
+        };
+        let built = varying.builder.build(&model);
+        let (plans, weights) = match built {
+            Err(error) if error.code() == Code::Unavailable && varying.cache.give_up_half() => {
+                varying.builder.build(&model)?
+            }
+            built => built?,
+        };
+        varying.keep_weights(weights)?;
+        let plans = Arc::new(plans);
+        varying.cache.insert(key, plans.clone(), plans.bytes(), tenant);
+        Ok(Built::Plans(plans))
+    }
+}
+
+impl VaryingModel {
+    fn keep_weights(&self, weights: Arc<dyn Weights>) -> Result<()> {
+        let mut kept = self.weights.lock();
+        let bytes = weights.bytes() as u64;
+        let share = match kept.take() {
+            Some((_, mut share)) => {
+                let (more, fewer) = (bytes.saturating_sub(share.bytes()), share.bytes().saturating_sub(bytes));
+                share.grow(more)?;
+                share.shrink(fewer);
+                share
+            }
+            None => self.builder.budget().reserve(bytes)?,
+        };
+        *kept = Some((weights, share));
+        Ok(())
+    }
+}
+
+impl Drop for LoadedModel {
+    fn drop(&mut self) {
+        if let ModelPlans::Varying(varying) = &self.plans {
+            varying.cache.forget(self.key);
+        }
     }
 }
 
 impl fmt::Debug for LoadedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadedModel").field("key", &self.key).field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("LoadedModel").field("key", &self.key).field("bytes", &self.bytes()).finish_non_exhaustive()
     }
 }
 

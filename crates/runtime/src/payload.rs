@@ -15,7 +15,8 @@ use crate::admission::permit::{Permit, QueuePlace};
 use crate::fair_queue::Weight;
 use crate::faults::{FaultPoint, Faults};
 use crate::job::{ClaimedJob, Job};
-use crate::model::ServedModel;
+use crate::model::{Planned, ServedModel};
+use crate::plans::ClassPlans;
 use crate::reply::{Reply, Timings};
 use crate::shard::{SchedulerFault, ShardEntry};
 
@@ -101,8 +102,19 @@ pub struct Ready {
     pub inputs: RequestMemory,
     /// What it asks for.
     pub request: CheckedRequest,
+    /// The plans it runs with.
+    pub plans: Arc<ClassPlans>,
     /// Room for the outputs it wants.
     pub outputs: ResponseMemory,
+}
+
+/// A request that has been read and has no plans yet.
+#[derive(Debug)]
+pub struct Decoded {
+    /// Its tensors.
+    pub inputs: RequestMemory,
+    /// What it asks for.
+    pub request: CheckedRequest,
 }
 
 /// How far a request is.
@@ -110,6 +122,8 @@ pub struct Ready {
 pub enum Stage {
     /// Its body is being read.
     Undecoded(Box<Undecoded>),
+    /// It is read and needs plans.
+    Decoded(Box<Decoded>),
     /// It can run.
     Ready(Box<Ready>),
     /// Reading it failed, or is under way on this very call.
@@ -135,13 +149,9 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Runs one step of the decoder, at most 256 KiB; says whether the request is ready. A panic in it becomes an error of
-    /// this request alone. `room` reserves its outputs.
-    pub fn decode_step(
-        &mut self,
-        faults: &Faults,
-        room: impl FnOnce(&ServedModel, &CheckedRequest) -> Result<ResponseMemory>,
-    ) -> Result<bool> {
+    /// Runs one step of the decoder, at most 256 KiB; says whether the request has been read. A panic in it becomes an error of
+    /// this request alone.
+    pub fn decode_step(&mut self, faults: &Faults) -> Result<bool> {
         let Stage::Undecoded(mut undecoded) = std::mem::replace(&mut self.stage, Stage::Spent) else {
             return Err(Error::internal("the request could not be read", "it is not waiting to be decoded"));
         };
@@ -160,8 +170,7 @@ impl Payload {
                 self.note_timeout(&request, undecoded.earlier);
                 let mut inputs = undecoded.memory;
                 inputs.finish_decoding();
-                let outputs = room(&self.model, &request)?;
-                self.stage = Stage::Ready(Box::new(Ready { inputs, request, outputs }));
+                self.stage = Stage::Decoded(Box::new(Decoded { inputs, request }));
                 Ok(true)
             }
         }
@@ -176,11 +185,34 @@ impl Payload {
         }
     }
 
+    /// The plans for the request that has been read, if they are there.
+    pub fn plans(&self) -> Result<Planned> {
+        match &self.stage {
+            Stage::Decoded(decoded) => self.model.loaded.plans_for(&decoded.request, &decoded.inputs),
+            Stage::Undecoded(_) | Stage::Ready(_) | Stage::Spent => Err(not_ready()),
+        }
+    }
+
+    /// Makes the request that has been read ready to run with `plans`; `room` reserves its outputs.
+    pub fn plan(
+        &mut self,
+        plans: Arc<ClassPlans>,
+        room: impl FnOnce(&ServedModel, &ClassPlans, &CheckedRequest) -> Result<ResponseMemory>,
+    ) -> Result<()> {
+        let Stage::Decoded(decoded) = std::mem::replace(&mut self.stage, Stage::Spent) else {
+            return Err(not_ready());
+        };
+        let Decoded { inputs, request } = *decoded;
+        let outputs = room(&self.model, &plans, &request)?;
+        self.stage = Stage::Ready(Box::new(Ready { inputs, request, plans, outputs }));
+        Ok(())
+    }
+
     /// The request, once it is ready.
     pub fn ready(&mut self) -> Result<&mut Ready> {
         match &mut self.stage {
             Stage::Ready(ready) => Ok(ready),
-            Stage::Undecoded(_) | Stage::Spent => Err(not_ready()),
+            Stage::Undecoded(_) | Stage::Decoded(_) | Stage::Spent => Err(not_ready()),
         }
     }
 

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use crate::directory::Directory;
 use crate::faults::Faults;
 use crate::loader::LoaderThread;
+use crate::plans::{PlanBuilder, PlanCache, PlannerThread};
 use crate::runtime::threads::{RouterHome, SystemThread};
 use crate::services::{JobShard, Services};
 use crate::settings::RuntimeSettings;
@@ -53,6 +54,7 @@ pub struct Runtime {
     workers: Vec<WorkerHome>,
     router: RouterHome,
     loader: LoaderThread,
+    planner: PlannerThread,
     reaper: Reaper,
     spawner: SpawnerThread,
     system: SystemThread,
@@ -67,7 +69,10 @@ impl Runtime {
         let budget = HostBudget::new(settings.memory);
         let shards = make_shards(&settings)?;
         let router = RouterHome::open(spawner.spawner(), shards.len(), faults.clone(), &settings)?;
-        let loader = LoaderThread::start(&settings, budget.clone())?;
+        let builder = Arc::new(PlanBuilder::new(settings.device.clone(), budget.clone()));
+        let plan_cache = Arc::new(PlanCache::new(settings.plan_cache));
+        let loader = LoaderThread::start(&settings, builder, plan_cache.clone())?;
+        let planner = PlannerThread::start(settings.clock.clone())?;
         let services = Arc::new(Services {
             clock: settings.clock.clone(),
             metrics: settings.metrics.clone(),
@@ -75,6 +80,8 @@ impl Runtime {
             shards,
             router: router.handle(),
             loader: loader.loader(),
+            planner: planner.planner(),
+            plan_cache,
             spawner: spawner.spawner(),
             faults,
             state: settings.state.clone(),
@@ -95,6 +102,7 @@ impl Runtime {
             workers,
             router,
             loader,
+            planner,
             reaper,
             spawner,
             system,
@@ -115,6 +123,11 @@ impl Runtime {
     /// What of the host budget is in use.
     pub fn memory(&self) -> insula_memory::BudgetUsage {
         self.services.budget.usage()
+    }
+
+    /// How many shape classes have plans that are kept, and their bytes.
+    pub fn plan_cache(&self) -> (usize, u64) {
+        (self.services.plan_cache.classes(), self.services.plan_cache.bytes())
     }
 
     /// Whether it can serve now.
@@ -155,6 +168,8 @@ impl Runtime {
         }
         let mut loader = self.loader;
         loader.stop();
+        let mut planner = self.planner;
+        planner.stop();
         self.directory.clear();
         for tenant in self.tenants.into_inner() {
             tenant.close();

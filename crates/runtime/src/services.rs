@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use crate::faults::Faults;
 use crate::loader::Loader;
 use crate::payload::QueuedJob;
+use crate::plans::{PlanCache, Planner};
 use crate::router::RouterHandle;
 use crate::router::route_table::ShardIndex;
 use crate::shard::Shard;
@@ -38,6 +39,10 @@ pub struct Services {
     pub router: RouterHandle,
     /// Loads models.
     pub loader: Loader,
+    /// Has plans built that requests wait for.
+    pub planner: Planner,
+    /// The plans of models whose inputs vary.
+    pub plan_cache: Arc<PlanCache>,
     /// Makes loops and starts actors.
     pub spawner: Spawner,
     /// Faults that tests arm.

@@ -22,6 +22,8 @@ pub struct RuntimeSettings {
     pub state: PathBuf,
     /// Bytes that domains, weights, plans and arenas may take together.
     pub memory: u64,
+    /// Bytes of plans that are kept for models whose inputs vary, over all tenants.
+    pub plan_cache: u64,
     /// Workers in all; `None` for one a NUMA node.
     pub workers: Option<usize>,
     /// The machine as the router sees it.
@@ -51,6 +53,7 @@ impl RuntimeSettings {
             models: None,
             state,
             memory: 1 << 30,
+            plan_cache: 64 << 20,
             workers: None,
             topology,
             device,

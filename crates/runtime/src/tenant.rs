@@ -31,6 +31,7 @@ use crate::services::Services;
 use crate::tenant::actor::TenantActor;
 use crate::tenant::state::{LifeCycle, TenantSnapshot};
 
+pub(crate) use queueing::fail;
 pub use state::LifeCycle as TenantState;
 
 /// What a tenant's actor and its callers share.

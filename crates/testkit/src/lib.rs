@@ -6,4 +6,5 @@
 pub mod house;
 pub mod node_tests;
 pub mod tidy;
+pub mod varying_model;
 pub mod watched_device;

@@ -62,7 +62,10 @@ impl Loaded {
         let signature = self.model.signature();
         let room = |spec: &insula_core::TensorSpec| match spec.dtype {
             DType::Bytes => inputs[0].len(),
-            dtype => spec.shape_for(rows).unwrap().bytes(dtype).unwrap().unwrap(),
+            dtype => {
+                spec.protocol_shape().iter().map(|size| usize::try_from(*size).unwrap_or(rows)).product::<usize>()
+                    * dtype.size().unwrap()
+            }
         };
         signature.outputs.iter().map(|spec| vec![0; room(spec)]).collect()
     }

@@ -34,6 +34,11 @@ pub struct Gcra {
 }
 
 impl Gcra {
+    /// Whether it would be the same if nothing had ever been taken.
+    pub fn is_idle(&self, now: Nanos) -> bool {
+        self.arrival.load(Ordering::Relaxed) <= now.0.saturating_mul(FRACTION)
+    }
+
     /// Takes one request's token at `now`, or says how long to wait until one is there.
     pub fn take(&self, rate: Rate, now: Nanos) -> Result<(), Duration> {
         let now = now.0.saturating_mul(FRACTION);

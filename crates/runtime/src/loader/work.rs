@@ -7,17 +7,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use insula_core::{Error, ModelName, Result, TenantId, Version};
-use insula_exec::Device;
-use insula_memory::HostBudget;
-use insula_model::{
-    Binding, LoadOptions, LogicalPlan, ModelFile, ModelSettings, Precision, PrivateModels, Repository, VersionFiles,
-};
+use insula_model::{LoadOptions, ModelFile, ModelSettings, Precision, PrivateModels, Repository, VersionFiles};
 use insula_store::Precision as GrantedPrecision;
 use insula_telemetry::metrics::Metrics;
 
-use crate::fair_queue::PlanKey;
 use crate::loader::{LoadOrder, LoadSource, LoadedVersions};
-use crate::model::{LoadedModel, LoadedParts};
+use crate::model::{LoadedModel, LoadedParts, ModelPlans, VaryingModel};
+use crate::plans::{PlanBuilder, PlanCache};
 use crate::settings::RuntimeSettings;
 
 /// What makes a loaded version of the catalog the same for two tenants: its place, and what was found there.
@@ -32,25 +28,23 @@ struct SharedKey {
 
 /// The loader's state.
 pub(super) struct LoaderWork {
-    device: Arc<dyn Device>,
-    budget: Arc<HostBudget>,
+    builder: Arc<PlanBuilder>,
+    cache: Arc<PlanCache>,
     metrics: Metrics,
     catalog: Option<Arc<Repository>>,
     state: PathBuf,
     shared: HashMap<SharedKey, Weak<LoadedModel>>,
-    keys: u64,
 }
 
 impl LoaderWork {
-    pub(super) fn new(settings: &RuntimeSettings, budget: Arc<HostBudget>) -> LoaderWork {
+    pub(super) fn new(settings: &RuntimeSettings, builder: Arc<PlanBuilder>, cache: Arc<PlanCache>) -> LoaderWork {
         LoaderWork {
-            device: settings.device.clone(),
-            budget,
+            builder,
+            cache,
             metrics: settings.metrics.clone(),
             catalog: settings.models.clone().map(|folder| Arc::new(Repository::new(folder))),
             state: settings.state.clone(),
             shared: HashMap::new(),
-            keys: 0,
         }
     }
 
@@ -104,7 +98,7 @@ impl LoaderWork {
             if let Some(loaded) = work.shared.get(&key).and_then(Weak::upgrade) {
                 return Ok(loaded);
             }
-            let loaded = work.lower(name, &model, &settings)?;
+            let loaded = work.lower(name, model, &settings)?;
             work.shared.retain(|_, model| model.strong_count() > 0);
             work.shared.insert(key, Arc::downgrade(&loaded));
             Ok(loaded)
@@ -123,7 +117,7 @@ impl LoaderWork {
         let settings = with_precision(repository.settings(name)?, precision);
         self.load_versions(repository, name, version, |work, number| {
             let model = work.read(|options| Ok(repository.load(name, number, &options)?), &settings)?;
-            work.lower(name, &model, &settings)
+            work.lower(name, model, &settings)
         })
     }
 
@@ -140,7 +134,7 @@ impl LoaderWork {
         for (number, files) in files {
             let loaded = self
                 .read(|options| Ok(files.load(&options)?), &settings)
-                .and_then(|model| self.lower(name, &model, &settings))
+                .and_then(|model| self.lower(name, model, &settings))
                 .map_err(|error| error.context(format_args!("version {number}")))?;
             versions.push((*number, loaded));
         }
@@ -182,31 +176,29 @@ impl LoaderWork {
         read: impl FnOnce(LoadOptions<'_>) -> Result<ModelFile>,
         settings: &ModelSettings,
     ) -> Result<ModelFile> {
-        read(settings.apply(LoadOptions::new(self.device.folder())))
+        read(settings.apply(LoadOptions::new(self.builder.device().folder())))
     }
 
-    fn lower(&mut self, name: &ModelName, file: &ModelFile, settings: &ModelSettings) -> Result<Arc<LoadedModel>> {
-        let model = file.fixed().ok_or_else(|| {
-            Error::invalid("its inputs vary in more than their rows; export the model with fixed sizes")
-        })?;
-        let weights = self.device.load_weights(model)?;
-        let logical = model.buckets().into_iter().map(|rows| model.logical_plan(rows)).collect::<Result<Vec<_>>>()?;
-        let plans = logical.iter().map(|plan| self.device.lower(plan, &weights)).collect::<Result<Vec<_>>>()?;
-        let plan_bytes: usize = plans.iter().map(|plan| plan.memory_bytes()).sum();
-        let bytes = (weights.bytes() + plan_bytes) as u64;
-        self.keys += 1;
+    fn lower(&mut self, name: &ModelName, file: ModelFile, settings: &ModelSettings) -> Result<Arc<LoadedModel>> {
+        let signature = file.signature();
+        let plans = match file.fixed() {
+            None => ModelPlans::Varying(Box::new(VaryingModel::new(file, self.builder.clone(), self.cache.clone()))),
+            Some(model) => {
+                let (plans, weights) = self.builder.build(model)?;
+                let weight_bytes = weights.bytes() as u64;
+                let share = self.builder.budget().reserve(weight_bytes)?;
+                ModelPlans::Fixed { plans: Arc::new(plans), weight_bytes, share }
+            }
+        };
         let parts = LoadedParts {
-            key: PlanKey(self.keys),
-            signature: model.signature(),
+            key: self.builder.next_key(),
+            signature,
             plans,
-            passes_through: logical.first().map(passes_through).unwrap_or_default(),
             precision: precision_name(settings),
             labels: settings.labels.clone(),
             batches: self.metrics.register_batches(name),
-            share: self.budget.reserve(bytes)?,
-            bytes,
         };
-        Ok(Arc::new(LoadedModel::new(parts)?))
+        Ok(Arc::new(LoadedModel::new(parts)))
     }
 }
 
@@ -226,13 +218,4 @@ fn precision_name(settings: &ModelSettings) -> &'static str {
         Precision::Fp16 => "fp16",
         Precision::Fp32 => "fp32",
     }
-}
-
-/// The input that each output of `plan` is, if it is one unchanged.
-fn passes_through(plan: &LogicalPlan) -> Vec<Option<usize>> {
-    let input = |binding: Binding| match binding {
-        Binding::Input(input) => Some(input as usize),
-        Binding::Buffer(_) | Binding::Constant(_) => None,
-    };
-    plan.outputs.iter().map(|output| input(output.binding)).collect()
 }

@@ -1,6 +1,7 @@
 //! The way of an admitted request as its caller sees it: hand the body over, wait for the answer, withdraw on the deadline.
 //! Dropping the future at any point withdraws the request and frees what it holds.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use insula_core::{Decode, Error, Nanos, Result};
@@ -59,7 +60,7 @@ impl Admitted {
 }
 
 /// Decodes and queues on the caller's loop; says by when the request wants its answer.
-fn decode_here(core: &TenantCore, mut job: RequestJob) -> Option<Nanos> {
+fn decode_here(core: &Arc<TenantCore>, mut job: RequestJob) -> Option<Nanos> {
     let decoded = {
         let _span = tracing::info_span!(target: insula_telemetry::WAY, "decode").entered();
         loop {

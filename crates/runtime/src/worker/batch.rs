@@ -111,15 +111,13 @@ impl BatchRunner<'_> {
     fn attempt(&mut self, entries: Vec<ClaimedEntry>, ran: &mut Ran) -> Attempt {
         let mut entries = self.drop_unwanted(entries);
         let rows: usize = entries.iter().map(|entry| entry.rows as usize).sum();
-        let Some(plan) = entries.first_mut().map(|entry| entry.item.payload().model.loaded.plan_for(rows).clone())
-        else {
-            return Attempt::Answered(Duration::ZERO);
-        };
+        let Some(first) = entries.first_mut() else { return Attempt::Answered(Duration::ZERO) };
+        let plan = first.item.payload().ready().map(|ready| ready.plans.plan_for(rows).clone());
         let started = self.clock.now();
-        let outcome = match self.arena.grow(plan.arena_bytes()) {
-            Ok(()) => self.launch(&*plan, &mut entries),
-            Err(error) => Err(error),
-        };
+        let outcome = plan.and_then(|plan| {
+            self.arena.grow(plan.arena_bytes())?;
+            self.launch(&*plan, &mut entries)
+        });
         let done = self.clock.now();
         let took = done.since(started);
         ran.device += took;
@@ -181,7 +179,7 @@ impl BatchRunner<'_> {
 /// Inputs and outputs of one payload as the plan wants them: in the model's order, unwanted outputs left out.
 fn entry_io(payload: &mut Payload, rows: usize) -> Result<EntryIo<'_>, Error> {
     let wanted = payload.model.loaded.signature().outputs.len();
-    let Ready { inputs, request, outputs } = payload.ready()?;
+    let Ready { inputs, request, outputs, .. } = payload.ready()?;
     let mut io = EntryIo { rows, inputs: SmallVec::new(), outputs: SmallVec::new() };
     for tensor in request.inputs() {
         io.inputs.push(inputs.input_bytes(tensor.slot()));
