@@ -26,9 +26,9 @@ created = 2026-12-01T00:00:00Z
 
 
 class Server:
-    """Starts `binary` on the models below `work`/models; ends it when left."""
+    """Starts `binary` with `flags` on the models below `work`/models; ends it when left."""
 
-    def __init__(self, binary, work, names):
+    def __init__(self, binary, work, names, flags=()):
         self.work = Path(work)
         shutil.rmtree(self.work / "state", ignore_errors=True)
         digest = hashlib.sha256(KEY.encode()).hexdigest()
@@ -38,7 +38,7 @@ class Server:
         (tenants / "suite.toml").write_text(TENANT.format(digest=digest) + grants)
         self.ready = self.work / "ready.txt"
         command = [binary, "serve", "--tenants", tenants, "--models", self.work / "models", "--state", self.work / "state"]
-        command += ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"]
+        command += ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0", *flags]
         with open(self.ready, "w") as said, open(self.work / "server.log", "w") as log:
             self.process = subprocess.Popen(list(map(str, command)), stdout=said, stderr=log)
 
