@@ -27,6 +27,14 @@ pub type Dims = SmallVec<[Dim; 4]>;
 
 /// What `op` makes of `inputs`. The error says what does not fit, without naming the node.
 pub fn infer(op: &Op, inputs: &[&TensorType]) -> LoadResult<TensorType> {
+    let moves = matches!(op, Op::Move(_) | Op::Transpose { .. } | Op::Cast { .. });
+    if let Some(index) = inputs.iter().position(|input| !moves && input.dims.contains(&Dim::Fixed(0))) {
+        let shape = shown(&inputs[index].dims);
+        return Err(LoadError::unsupported(format!(
+            "input {index} has no elements: {shape}; {} takes some",
+            op.name()
+        )));
+    }
     let moved = match op {
         Op::Move(_) | Op::Sample(_) if inputs.is_empty() => {
             return Err(LoadError::malformed(format!("it has no inputs, {} takes some", op.name())));
@@ -193,9 +201,6 @@ pub fn check_batch(dims: &[Dim]) -> LoadResult<()> {
         Dim::Batch => 1,
     };
     let fixed: SmallVec<[usize; 4]> = dims.iter().map(fixed).collect();
-    if fixed.contains(&0) {
-        return Err(LoadError::unsupported(format!("the shape {} has no elements", shown(dims))));
-    }
     insula_core::Shape::new(&fixed)?;
     Ok(())
 }

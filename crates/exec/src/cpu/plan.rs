@@ -107,6 +107,9 @@ impl PlacedStep {
         scratch: &mut [u8],
         stop: &mut dyn StopPoint,
     ) -> Result<(), ExecError> {
+        if self.output.is_empty() {
+            return Ok(());
+        }
         let Around { before, output, after, after_start } = Around::split(tensors, &self.output)?;
         let in_arena = |range: &Range<usize>| {
             let found = if range.end <= before.len() {

@@ -111,3 +111,19 @@ fn what_would_mix_rows_is_not_batched() {
     assert_eq!(rows(gather(1)), Ok(32));
     assert_ne!(rows(gather(0)), Ok(32));
 }
+
+#[test]
+fn a_tensor_without_elements_is_moved_and_nothing_else() {
+    let empty = |operator: &str| {
+        Builder::new(13)
+            .input("x", FLOAT, "N,4")
+            .ints("from", &[1], &[7])
+            .ints("to", &[1], &[9])
+            .ints("axes", &[1], &[1])
+            .node("Slice", &["x", "from", "to", "axes"], "nothing", vec![])
+            .node(operator, &["nothing"], "same", vec![])
+            .node("Concat", &["same", "x"], "y", vec![int("axis", 1)])
+    };
+    assert_eq!(one(empty("Identity"), &[1, 4]).data, [0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(rows(empty("Softmax")), Err(LoadErrorKind::Unsupported));
+}

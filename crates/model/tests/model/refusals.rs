@@ -266,7 +266,7 @@ fn inputs_that_are_not_tensors_of_known_shape_are_named() {
     let shapeless = TypeProto { tensor_type: Some(tensor_type) };
     assert_unsupported(&with(&|input| input.r#type = Some(shapeless.clone())), &["input `x`", "shape"]);
     assert_unsupported(&with(&|input| *input = value_info("x", 99, "N,4")), &["input `x`", "element type 99"]);
-    assert_unsupported(&with(&|input| *input = value_info("x", FLOAT, "N,0")), &["[batch,0]", "no elements"]);
+    assert_malformed(&with(&|input| *input = value_info("x", FLOAT, "N,-2")), &["input `x`", "dimension 1 is -2"]);
     assert_malformed(&with(&|input| *input = value_info("x", FLOAT, "N,-7")), &["input `x`", "-7"]);
     assert_unsupported(
         &with(&|input| *input = value_info("x", FLOAT, "N,1,1,1,1,1,1,1,1")),
