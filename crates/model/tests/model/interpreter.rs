@@ -130,15 +130,7 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
             let all = pool.window.kernel.iter().product::<usize>();
             found.iter().sum::<f64>() / if pool.count_include_pad { all } else { found.len() } as f64
         }),
-        Op::MatMul => each(&|at| {
-            let (batch, [row, column]) = at.split_at(at.len() - 2) else { unreachable!() };
-            let inner = *inputs[0].dims.last().unwrap();
-            let product = |k| {
-                let left = inputs[0].stretched(&[batch, &[*row, k]].concat());
-                left * inputs[1].stretched(&[batch, &[k, *column]].concat())
-            };
-            (0..inner).map(product).sum()
-        }),
+        Op::MatMul => each(&|at| product(inputs[0], inputs[1], at)),
         Op::Binary(op) => each(&|at| {
             let (left, right) = (inputs[0].stretched(at), inputs[1].stretched(at));
             match op {
@@ -202,6 +194,12 @@ fn compute(op: &Op, inputs: &[&Tensor], dims: &[usize]) -> Tensor {
         other => panic!("the tests do not interpret {}", other.name()),
     };
     Tensor::new(dims, data)
+}
+
+fn product(left: &Tensor, right: &Tensor, at: &[usize]) -> f64 {
+    let (batch, [row, column]) = at.split_at(at.len() - 2) else { unreachable!() };
+    let term = |k| left.stretched(&[batch, &[*row, k]].concat()) * right.stretched(&[batch, &[k, *column]].concat());
+    (0..*left.dims.last().unwrap()).map(term).sum()
 }
 
 fn moved(movement: &Movement, inputs: &[&Tensor], at: &[usize]) -> f64 {
