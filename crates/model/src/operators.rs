@@ -1,9 +1,12 @@
 //! From ONNX operators to the graph's own: one entry an operator, one file a family. Each reads its attributes and inputs as
 //! the model's operator set defines them and adds nodes, or refuses. Whatever is not in the table is refused by name.
 
+mod attention;
 mod attributes;
 mod broadcasting;
+mod causal_convolution;
 mod convolution;
+mod einsum;
 mod elementwise;
 mod finding;
 mod indexing;
@@ -12,9 +15,11 @@ mod normalization;
 mod pooling;
 mod product;
 mod quantized_product;
+mod recurrent;
 mod reduction;
 mod reshaping;
 mod resizing;
+mod rotary_embedding;
 mod sampling;
 mod shape_arithmetic;
 mod size_arithmetic;
@@ -60,10 +65,12 @@ const OPERATORS: &[Operator] = &[
     operator("Add", 2, 2, elementwise::add),
     operator("AffineGrid", 2, 2, sampling::affine_grid),
     operator("ArgMax", 1, 1, reduction::arg_max),
+    operator("Attention", 3, 7, attention::attention),
     operator("AveragePool", 1, 1, pooling::average_pool),
     operator("BatchNormalization", 5, 5, normalization::batch_normalization),
     operator("Cast", 1, 1, elementwise::cast),
     operator("CenterCropPad", 2, 2, slicing::center_crop_pad),
+    operator("CausalConvWithState", 2, 4, causal_convolution::causal_conv_with_state),
     operator("Clip", 1, 3, elementwise::clip),
     operator("Col2Im", 3, 3, sampling::col2im),
     operator("Compress", 2, 2, indexing::compress),
@@ -77,9 +84,11 @@ const OPERATORS: &[Operator] = &[
     operator("DepthToSpace", 1, 1, reshaping::depth_to_space),
     operator("Div", 2, 2, elementwise::div),
     operator("Dropout", 1, 3, reshaping::dropout),
+    operator("Einsum", 1, usize::MAX, einsum::einsum),
     operator("Expand", 2, 2, broadcasting::expand),
     operator("EyeLike", 1, 1, broadcasting::eye_like),
     operator("Flatten", 1, 1, reshaping::flatten),
+    operator("GRU", 3, 6, recurrent::gru),
     operator("Gather", 2, 2, indexing::gather),
     operator("GatherElements", 2, 2, indexing::gather_elements),
     operator("GatherND", 2, 2, indexing::gather_nd),
@@ -89,6 +98,7 @@ const OPERATORS: &[Operator] = &[
     operator("GlobalMaxPool", 1, 1, pooling::global_max_pool),
     operator("GridSample", 2, 2, sampling::grid_sample),
     operator("Identity", 1, 1, reshaping::identity),
+    operator("LSTM", 3, 8, recurrent::lstm),
     operator("LpPool", 1, 1, pooling::lp_pool),
     operator("MatMul", 2, 2, product::matmul),
     operator("MatMulInteger", 2, 4, quantized_product::matmul_integer),
@@ -101,6 +111,7 @@ const OPERATORS: &[Operator] = &[
     operator("Pad", 1, 4, slicing::pad),
     operator("QLinearConv", 8, 9, quantized_product::qlinear_conv),
     operator("QLinearMatMul", 8, 8, quantized_product::qlinear_matmul),
+    operator("RNN", 3, 6, recurrent::rnn),
     operator("Range", 3, 3, broadcasting::range),
     operator("ReduceMean", 1, 2, reduction::reduce_mean),
     operator("Relu", 1, 1, elementwise::relu),
@@ -108,6 +119,7 @@ const OPERATORS: &[Operator] = &[
     operator("Resize", 1, 4, resizing::resize),
     operator("ReverseSequence", 2, 2, indexing::reverse_sequence),
     operator("RoiAlign", 3, 3, sampling::roi_align),
+    operator("RotaryEmbedding", 3, 4, rotary_embedding::rotary_embedding),
     operator("Scatter", 3, 3, indexing::scatter_elements),
     operator("ScatterElements", 3, 3, indexing::scatter_elements),
     operator("ScatterND", 3, 3, indexing::scatter_nd),

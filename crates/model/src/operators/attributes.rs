@@ -84,7 +84,6 @@ impl<'a> Attributes<'a> {
     }
 
     /// Texts.
-    #[allow(dead_code, reason = "for recurrent operators")]
     pub fn texts(&self, name: &'static str) -> LoadResult<Option<Vec<&'a str>>> {
         let Some(attribute) = self.typed(name, attribute_type::STRINGS, "a list of strings")? else { return Ok(None) };
         let texts: Result<Vec<&str>, _> = attribute.strings.iter().map(|text| std::str::from_utf8(text)).collect();
