@@ -174,8 +174,8 @@ pub struct Conv<'a> {
 }
 
 impl Conv<'_> {
-    /// Computes the output pixels `rows` (counted through all images). `input` and `out` are whole batches, `residual`
-    /// lies as `out` does and is added before the activation; `scratch` has at least [`conv_scratch_bytes`] bytes, aligned
+    /// Computes the output pixels `rows` (counted through all images). `input` is the whole batch, `out` those pixels alone;
+    /// `residual` lies as `out` does and is added before the activation; `scratch` has at least [`conv_scratch_bytes`] bytes, aligned
     /// to 64, of any content.
     ///
     /// # Panics
@@ -191,6 +191,7 @@ impl Conv<'_> {
     ) {
         let shape = &self.shape;
         assert!(self.bias.is_none_or(|bias| bias.len() == shape.filters), "a bias has one value a filter");
+        assert_eq!(out.len(), rows.len() * shape.filters, "the output is the pixels that are computed");
         match self.weights.0 {
             Filters::Depthwise(weights) => Depthwise { conv: self, weights, rows }.run(input, residual, out),
             Filters::Groups(list) => {

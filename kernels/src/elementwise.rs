@@ -65,7 +65,7 @@ pub struct Binary<'a> {
 }
 
 impl Binary<'_> {
-    /// Computes the output's `rows` (see [`Broadcast::rows`]); `a`, `b` and `out` are whole tensors.
+    /// Computes the output's `rows` (see [`Broadcast::rows`]) into `out`, which is those alone; `a` and `b` are whole tensors.
     ///
     /// # Panics
     ///
@@ -73,6 +73,7 @@ impl Binary<'_> {
     pub fn run(&self, rows: Range<usize>, a: Floats<'_>, b: Floats<'_>, out: FloatsMut<'_>) {
         let columns = self.broadcast.columns();
         assert!(self.bias.is_none_or(|bias| bias.len() == columns), "a bias has one value for each position of a row");
+        assert_eq!(out.len(), rows.len() * columns, "the output is the rows that are computed");
         match (a, b, out) {
             (Floats::F16(a), Floats::F16(b), FloatsMut::F16(out)) => {
                 self.isa.run(Run { binary: self, rows, a, b, out })
@@ -101,13 +102,19 @@ impl<E: Element> Kernel for Run<'_, E> {
     fn run<I: Instructions>(self, isa: I) {
         let broadcast = self.binary.broadcast;
         let columns = broadcast.columns();
+        if columns == 0 {
+            return;
+        }
+        if columns <= CHUNK / 2 && self.rows.len() > 1 {
+            return self.short_rows(isa);
+        }
         let [a_step, b_step] = broadcast.column_strides();
-        for row in self.rows.clone() {
+        let (mut a_buffer, mut b_buffer, mut wide) = ([0.0; CHUNK], [0.0; CHUNK], [0.0; CHUNK]);
+        for (index, row) in self.rows.enumerate() {
             let [a_start, b_start] = broadcast.offsets(row);
             let mut first = 0;
             while first < columns {
                 let length = (columns - first).min(CHUNK);
-                let (mut a_buffer, mut b_buffer, mut wide) = ([0.0; CHUNK], [0.0; CHUNK], [0.0; CHUNK]);
                 let a = operand(isa, self.a, a_start, a_step, first, length, &mut a_buffer);
                 let b = operand(isa, self.b, b_start, b_step, first, length, &mut b_buffer);
                 let wide = &mut wide[..length];
@@ -118,11 +125,95 @@ impl<E: Element> Kernel for Run<'_, E> {
                     }
                 }
                 self.binary.activation.apply(isa, wide);
-                let at = row * columns + first;
+                let at = index * columns + first;
                 E::narrow(isa, wide, &mut self.out[at..at + length]);
                 first += length;
             }
         }
+    }
+}
+
+impl<E: Element> Run<'_, E> {
+    /// Rows of a few elements: as many at a time as fit a buffer, each operand lying flat or laid out so. Every element is
+    /// computed as it is in a row of its own.
+    #[inline(always)]
+    fn short_rows<I: Instructions>(self, isa: I) {
+        let broadcast = self.binary.broadcast;
+        let (columns, turn) = (broadcast.columns(), broadcast.turn());
+        let most = CHUNK / columns;
+        let mut operands = [RowGroup::new(&broadcast, 0), RowGroup::new(&broadcast, 1)];
+        let (mut wide, mut bias) = ([0.0; CHUNK], [0.0; CHUNK]);
+        if let Some(values) = self.binary.bias {
+            bias[..most * columns].chunks_exact_mut(columns).for_each(|row| row.copy_from_slice(values));
+        }
+        let mut row = self.rows.start;
+        while row < self.rows.end {
+            let count = most.min(turn - row % turn).min(self.rows.end - row);
+            let starts = broadcast.offsets(row);
+            let wide = &mut wide[..count * columns];
+            let [a, b] = &mut operands;
+            let (a, b) = (a.read(isa, self.a, starts[0], count), b.read(isa, self.b, starts[1], count));
+            compute(self.binary.arithmetic, a, b, wide);
+            if self.binary.bias.is_some() {
+                wide.iter_mut().zip(&bias).for_each(|(value, bias)| *value += bias);
+            }
+            self.binary.activation.apply(isa, wide);
+            let at = (row - self.rows.start) * columns;
+            E::narrow(isa, wide, &mut self.out[at..at + wide.len()]);
+            row += count;
+        }
+    }
+}
+
+/// An operand of several short rows.
+struct RowGroup {
+    columns: usize,
+    /// Steps from row to row and from column to column.
+    row_step: usize,
+    column_step: usize,
+    /// Values laid out flat, and for which start, where the rows repeat.
+    buffer: [f32; CHUNK],
+    repeated: Option<(usize, usize)>,
+}
+
+impl RowGroup {
+    fn new(broadcast: &Broadcast, operand: usize) -> RowGroup {
+        RowGroup {
+            columns: broadcast.columns(),
+            row_step: broadcast.row_strides()[operand],
+            column_step: broadcast.column_strides()[operand],
+            buffer: [0.0; CHUNK],
+            repeated: None,
+        }
+    }
+
+    /// `count` rows from the element `start` on.
+    #[inline(always)]
+    fn read<'a, E: Element, I: Instructions>(
+        &'a mut self,
+        isa: I,
+        values: &'a [E],
+        start: usize,
+        count: usize,
+    ) -> &'a [f32] {
+        let RowGroup { columns, row_step, column_step, .. } = *self;
+        let length = count * columns;
+        if (column_step == 1 || columns == 1) && row_step == columns {
+            return E::read(isa, &values[start..start + length], &mut self.buffer);
+        }
+        let kept = self.repeated.is_some_and(|(from, rows)| row_step == 0 && from == start && rows >= count);
+        if !kept {
+            for (row, to) in self.buffer[..length].chunks_exact_mut(columns).enumerate() {
+                let from = start + row * row_step;
+                if column_step == 0 {
+                    to.fill(values[from].to_f32());
+                } else {
+                    E::widen(isa, &values[from..from + columns], to);
+                }
+            }
+            self.repeated = Some((start, count));
+        }
+        &self.buffer[..length]
     }
 }
 

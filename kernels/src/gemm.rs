@@ -48,14 +48,14 @@ pub struct Gemm<'a> {
     pub activation: Activation,
 }
 
-/// Where the rows of C lie: column `c` of row `r` at `offset + r * stride + c`.
+/// Where the rows of C that are computed lie: column `c` of the `r`-th of them at `offset + r * stride + c`.
 #[derive(Debug)]
 pub struct Destination<'a> {
     /// The memory, at least up to the last element of the last row.
     pub values: FloatsMut<'a>,
     /// Elements between the starts of rows.
     pub stride: usize,
-    /// Where row 0 starts.
+    /// Where the first of the rows starts.
     pub offset: usize,
 }
 
@@ -80,7 +80,7 @@ impl Gemm<'_> {
             return;
         }
         let (stride, offset) = (to.stride, to.offset);
-        assert!(offset + (rows.end - 1) * stride + columns <= to.values.len(), "the destination holds all rows");
+        assert!(offset + (rows.len() - 1) * stride + columns <= to.values.len(), "the destination holds all rows");
         assert!(residual.is_none_or(|residual| residual.len() >= to.values.len()), "a residual lies as C does");
         let blocking = Blocking::new(rows.len(), self.panels.depth(), columns);
         let scratch = bytemuck::cast_slice_mut(scratch);

@@ -36,8 +36,8 @@ pub enum Divisor {
 /// Channels that are pooled at a time.
 const BLOCK: usize = 64;
 
-/// Computes the output pixels `rows` (counted through all images) of pooling `input`, whole batches of `channels`
-/// channels, into `out`. Every window holds at least one pixel of the image.
+/// Computes the output pixels `rows` (counted through all images) of pooling `input`, a whole batch of `channels` channels,
+/// into `out`, which is those pixels alone. Every window holds at least one pixel of the image.
 ///
 /// # Panics
 ///
@@ -51,6 +51,7 @@ pub fn pool(
     input: Floats<'_>,
     out: FloatsMut<'_>,
 ) {
+    assert_eq!(out.len(), rows.len() * channels, "the output is the pixels that are computed");
     same_float_type!(input, out, |input, out| isa.run(Pool { pooling, window, channels, rows, input, out }));
 }
 
@@ -69,7 +70,7 @@ impl<E: Element> Kernel for Pool<'_, E> {
     #[inline(always)]
     fn run<I: Instructions>(self, isa: I) {
         let mut pixel = self.window.pixel(self.rows.start);
-        for row in self.rows.clone() {
+        for row in 0..self.rows.len() {
             for first in (0..self.channels).step_by(BLOCK) {
                 let channels = first..(first + BLOCK).min(self.channels);
                 let mut block = [0.0; BLOCK];

@@ -230,7 +230,8 @@ impl Recurrent<'_> {
         while first < rows.end {
             let part = first..(first + PROJECTED_ROWS).min(rows.end);
             first = part.end;
-            let to = Destination { values: FloatsMut::F32(memory.projected), stride: columns, offset: 0 };
+            let offset = part.start * columns;
+            let to = Destination { values: FloatsMut::F32(memory.projected), stride: columns, offset };
             gemm.run(part, &source, None, to, memory.gemm);
         }
     }

@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
+use std::time::Duration;
 
 use insula_core::Result;
 use insula_model::{ConstantFolder, LogicalPlan, Model, Op};
@@ -79,4 +80,17 @@ pub trait LoweredPlan: Send + Sync + Debug {
     /// Runs `batch` in `arena`, which has at least [`LoweredPlan::arena_bytes`] bytes of any content, aligned to 64. Writes every
     /// output that is wanted, each entry's into its own slices, or fails and leaves them undefined. Inputs are only read.
     fn run(&self, arena: &mut [u8], batch: &mut BatchIo<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError>;
+
+    /// Runs `batch` as [`LoweredPlan::run`] does and notes in `times` how long each step of the logical plan took, in its order.
+    /// A device that cannot tell leaves `times` empty.
+    fn run_timed(
+        &self,
+        arena: &mut [u8],
+        batch: &mut BatchIo<'_>,
+        stop: &mut dyn StopPoint,
+        times: &mut Vec<Duration>,
+    ) -> Result<(), ExecError> {
+        times.clear();
+        self.run(arena, batch, stop)
+    }
 }

@@ -41,9 +41,12 @@ pub struct RuntimeSettings {
 }
 
 impl RuntimeSettings {
-    /// Settings for the CPU of this machine, or of the one that `INSULA_TOPOLOGY` describes. Fails when that is wrong.
-    pub fn for_machine(state: PathBuf) -> Result<RuntimeSettings> {
-        Ok(RuntimeSettings::new(Arc::new(CpuDevice::new()), Topology::detect()?, state))
+    /// Settings for `workers` workers (`None`: one a NUMA node) on the CPU of this machine, or of the one that `INSULA_TOPOLOGY`
+    /// describes, with compute threads beside them. Fails when that is wrong.
+    pub fn for_machine(state: PathBuf, workers: Option<usize>) -> Result<RuntimeSettings> {
+        let topology = Topology::detect()?;
+        let device = CpuDevice::for_workers(&topology, workers)?;
+        Ok(RuntimeSettings { workers, ..RuntimeSettings::new(Arc::new(device), topology, state) })
     }
 
     /// Settings for `device` on `topology`, everything else at its default.

@@ -13,11 +13,12 @@ use crate::settings::{DeviceChoice, Settings};
 pub(crate) fn start(settings: &Settings, memory: u64, metrics: Metrics, clock: Arc<dyn Clock>) -> Result<Runtime> {
     let mut house = match settings.device {
         // there is no other device in this version
-        DeviceChoice::Auto | DeviceChoice::Cpu => RuntimeSettings::for_machine(settings.state.clone())?,
+        DeviceChoice::Auto | DeviceChoice::Cpu => {
+            RuntimeSettings::for_machine(settings.state.clone(), settings.workers)?
+        }
     };
     house.models = Some(settings.models.clone());
     house.memory = memory;
-    house.workers = settings.workers;
     house.max_queue_delay = settings.max_queue_delay;
     house.metrics = metrics;
     house.clock = clock;

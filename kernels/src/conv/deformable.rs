@@ -72,7 +72,8 @@ impl DeformableConv<'_> {
             let before = group * panels_len(depth, columns);
             let panels = PanelList::Floats(self.filters).panels(group, before, depth, columns);
             let gemm = Gemm { isa: self.isa, panels, bias: None, activation: Activation::None };
-            let to = Destination { values: out.reborrow(), stride: shape.filters, offset: group * columns };
+            let offset = rows.start * shape.filters + group * columns;
+            let to = Destination { values: out.reborrow(), stride: shape.filters, offset };
             let source = Samples { conv: self, input, deformation, first_channel: group * shape.group_channels() };
             gemm.run(rows.clone(), &source, None, to, scratch);
         }

@@ -9,7 +9,8 @@ use crate::float::{Element, Floats, FloatsMut, mixed_types};
 use crate::isa::{Instructions, Kernel};
 use crate::window::{Pixel, Window};
 
-/// Channels whose sums are kept in registers at a time.
+/// Channels of a vector, and of the most vectors whose sums are kept in registers at a time.
+const LANES: usize = 8;
 const BLOCK: usize = 32;
 
 /// Some output pixels of a depthwise convolution.
@@ -59,12 +60,15 @@ impl<E: Element> Kernel for Typed<'_, E> {
     #[inline(always)]
     fn run<I: Instructions>(mut self, isa: I) {
         let mut pixel = self.window.pixel(self.rows.start);
-        for row in self.rows.clone() {
-            for first in (0..self.channels).step_by(BLOCK) {
-                let channels = first..(first + BLOCK).min(self.channels);
-                let mut sums = [0.0; BLOCK];
-                self.sum(isa, pixel, channels.clone(), &mut sums[..channels.len()]);
-                self.store(isa, row * self.channels + first, &mut sums[..channels.len()]);
+        for row in 0..self.rows.len() {
+            let at = row * self.channels;
+            let mut first = 0;
+            while first < self.channels {
+                first += match self.channels - first {
+                    BLOCK.. => self.vectors::<I, { BLOCK / LANES }>(isa, pixel, first, at),
+                    LANES.. => self.vectors::<I, 1>(isa, pixel, first, at),
+                    rest => self.few(isa, pixel, first..first + rest, at),
+                };
             }
             pixel = self.window.next(pixel);
         }
@@ -72,11 +76,57 @@ impl<E: Element> Kernel for Typed<'_, E> {
 }
 
 impl<E: Element> Typed<'_, E> {
+    /// Finishes `VECTORS` vectors of channels from `first` on, of the pixel whose output begins at `at`; says how many channels.
     #[inline(always)]
-    fn sum<I: Instructions>(&self, isa: I, pixel: Pixel, channels: Range<usize>, sums: &mut [f32]) {
+    fn vectors<I: Instructions, const VECTORS: usize>(
+        &mut self,
+        isa: I,
+        pixel: Pixel,
+        first: usize,
+        at: usize,
+    ) -> usize {
+        let mut sums = [[0.0f32; LANES]; VECTORS];
+        if let Some(bias) = self.bias {
+            sums.as_flattened_mut().copy_from_slice(&bias[first..first + VECTORS * LANES]);
+        }
+        self.taps(pixel, |input, weights| {
+            let mut wide = [[0.0; LANES]; VECTORS];
+            E::widen(isa, &self.input[input + first..][..VECTORS * LANES], wide.as_flattened_mut());
+            let (weights, _) = self.weights[weights + first..][..VECTORS * LANES].as_chunks::<LANES>();
+            for vector in 0..VECTORS {
+                sums[vector] = std::array::from_fn(|lane| {
+                    isa.mul_add(wide[vector][lane], weights[vector][lane], sums[vector][lane])
+                });
+            }
+        });
+        self.store(isa, at + first, sums.as_flattened_mut());
+        VECTORS * LANES
+    }
+
+    /// The same for the `channels` that fill no vector.
+    #[inline(always)]
+    fn few<I: Instructions>(&mut self, isa: I, pixel: Pixel, channels: Range<usize>, at: usize) -> usize {
+        let mut sums = [0.0; LANES];
+        let sums = &mut sums[..channels.len()];
         if let Some(bias) = self.bias {
             sums.copy_from_slice(&bias[channels.clone()]);
         }
+        self.taps(pixel, |input, weights| {
+            let mut buffer = [0.0; LANES];
+            let input = input + channels.start;
+            let wide = E::read(isa, &self.input[input..input + sums.len()], &mut buffer);
+            let weights = &self.weights[weights + channels.start..];
+            for ((sum, x), weight) in sums.iter_mut().zip(wide).zip(weights) {
+                *sum = isa.mul_add(*x, *weight, *sum);
+            }
+        });
+        self.store(isa, at + channels.start, sums);
+        channels.len()
+    }
+
+    /// Calls `tap` for each tap inside the image with where its pixel's channels and its weights begin.
+    #[inline(always)]
+    fn taps(&self, pixel: Pixel, mut tap: impl FnMut(usize, usize)) {
         let window = &self.window;
         let inside: [Range<usize>; 3] = std::array::from_fn(|axis| window.inside(axis, pixel.at[axis]));
         for kz in inside[0].clone() {
@@ -85,15 +135,8 @@ impl<E: Element> Typed<'_, E> {
                 let line = window.input_pixel(pixel.image, [z, y, 0]);
                 for kx in inside[2].clone() {
                     let x = window.position(2, pixel.at[2], kx);
-                    let at = (line + x) * self.channels + channels.start;
-                    let mut buffer = [0.0; BLOCK];
-                    let wide = E::read(isa, &self.input[at..at + sums.len()], &mut buffer);
-                    let tap = (kz * window.kernel[1] + ky) * window.kernel[2] + kx;
-                    let at = tap * self.channels + channels.start;
-                    let weights = &self.weights[at..at + sums.len()];
-                    for ((sum, x), weight) in sums.iter_mut().zip(wide).zip(weights) {
-                        *sum = isa.mul_add(*x, *weight, *sum);
-                    }
+                    let weights = (kz * window.kernel[1] + ky) * window.kernel[2] + kx;
+                    tap((line + x) * self.channels, weights * self.channels);
                 }
             }
         }

@@ -117,6 +117,16 @@ impl<const N: usize> Broadcast<N> {
         self.columns.strides
     }
 
+    /// How many rows follow each other at equal steps, counted from row 0.
+    pub(super) fn turn(&self) -> usize {
+        self.outer[..self.rank].last().map_or(1, |axis| axis.size)
+    }
+
+    /// The operands' steps from row to row within a turn.
+    pub(super) fn row_strides(&self) -> [usize; N] {
+        self.outer[..self.rank].last().map_or([0; N], |axis| axis.strides)
+    }
+
     /// Where the operands' elements for `row` begin.
     #[inline(always)]
     pub(super) fn offsets(&self, row: usize) -> [usize; N] {

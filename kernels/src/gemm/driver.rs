@@ -88,6 +88,7 @@ impl<E: Element> Kernel for Run<'_, E> {
             gemm: self.gemm,
             source: self.source,
             blocking: self.blocking,
+            first_row: self.rows.start,
             offset: self.offset,
             finish,
             packed,
@@ -113,6 +114,8 @@ struct Walk<'a, E> {
     gemm: &'a Gemm<'a>,
     source: &'a dyn RowSource,
     blocking: Blocking,
+    /// The row that lies at `offset` of the destination.
+    first_row: usize,
     offset: usize,
     finish: Finish<'a, E>,
     packed: &'a mut [f32],
@@ -183,12 +186,19 @@ impl<E: Element> Walk<'_, E> {
         padded
     }
 
+    /// Where the sums of `panel` for `row` go.
+    #[inline(always)]
+    fn place(&self, row: usize, panel: usize) -> usize {
+        self.offset + (row - self.first_row) * self.finish.stride + panel * PANEL_COLUMNS
+    }
+
     fn columns(&self, panel: usize) -> usize {
         (self.gemm.panels.columns() - panel * PANEL_COLUMNS).min(PANEL_COLUMNS)
     }
 
     #[inline(always)]
     fn pass<I: Instructions>(&mut self, isa: I, pass: Pass) {
+        let corner = self.place(pass.rows.start, pass.panel);
         let depth = self.depth_range(pass.depth_block);
         let (bias, columns) = (self.bias(pass.panel), self.columns(pass.panel));
         let begin = pass.panel * self.gemm.panels.depth() + depth.start;
@@ -205,7 +215,7 @@ impl<E: Element> Walk<'_, E> {
         let last = pass.depth_block + 1 == self.blocking.depth_blocks;
         let mut fresh = [[0.0; PANEL_COLUMNS]; TILE_ROWS];
         for (index, first) in pass.rows.clone().step_by(TILE_ROWS).enumerate() {
-            let at = self.offset + first * self.finish.stride + pass.panel * PANEL_COLUMNS;
+            let at = corner + (first - pass.rows.start) * self.finish.stride;
             let place = Place { rows: (pass.rows.end - first).min(TILE_ROWS), columns, at };
             let a = &self.packed[pass.packed + index * TILE_ROWS * ROW_STRIDE..];
             let tile =
@@ -265,7 +275,7 @@ impl<E: Element> Walk<'_, E> {
             isa.accumulate::<W, ROWS, PANELS>(a, b, &mut sums);
         }
         for (i, sums) in sums.iter_mut().enumerate() {
-            let at = self.offset + row * self.finish.stride + (panel + i) * PANEL_COLUMNS;
+            let at = self.place(row, panel + i);
             let place = Place { rows: ROWS, columns: self.columns(panel + i), at };
             self.finish.store(isa, sums, place);
         }

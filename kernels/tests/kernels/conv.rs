@@ -56,8 +56,9 @@ impl Case {
         };
         let mut out = vec![7.0; self.residual.len()];
         let mut scratch = scratch(conv_scratch_bytes(&self.shape, self.rows()));
-        let (input, residual) = (Floats::F32(&self.input), Some(Floats::F32(&self.residual)));
-        conv.run(rows, input, residual, FloatsMut::F32(&mut out), bytemuck::cast_slice_mut(&mut scratch));
+        let part = rows.start * self.shape.filters..rows.end * self.shape.filters;
+        let (input, residual) = (Floats::F32(&self.input), Some(Floats::F32(&self.residual[part.clone()])));
+        conv.run(rows, input, residual, FloatsMut::F32(&mut out[part]), bytemuck::cast_slice_mut(&mut scratch));
         out
     }
 

@@ -118,6 +118,39 @@ fn scale_and_shift_by_channel_are_a_product_with_a_bias() {
 }
 
 #[test]
+fn short_rows_give_the_bits_that_they_have_alone() {
+    let shapes: [(&[usize], &[usize]); 7] = [
+        (&[2, 7, 5, 3], &[3]),
+        (&[2, 7, 5, 3], &[2, 1, 1, 3]),
+        (&[2, 7, 5, 3], &[2, 7, 5, 1]),
+        (&[2, 1, 5, 3], &[7, 1, 3]),
+        (&[300, 2], &[1, 2]),
+        (&[40, 1], &[1, 100]),
+        (&[1, 1, 16], &[3, 40, 1]),
+    ];
+    for (a_shape, b_shape) in shapes {
+        let (a, b) = (values(a_shape.iter().product(), 1), values(b_shape.iter().product(), 2));
+        let broadcast = Broadcast::new(a_shape, b_shape, true).unwrap();
+        let (rows, columns) = (broadcast.rows(), broadcast.columns());
+        let bias = values(columns, 3);
+        for (bias, isa) in
+            [None, Some(&bias[..])].into_iter().flat_map(|bias| instruction_sets().map(|isa| (bias, isa)))
+        {
+            let activation = Activation::HardSwish;
+            let binary = Binary { isa, arithmetic: Arithmetic::Multiply, broadcast, bias, activation };
+            let run = |rows: std::ops::Range<usize>| {
+                let mut out = vec![0.0; rows.len() * columns];
+                binary.run(rows, Floats::F32(&a), Floats::F32(&b), FloatsMut::F32(&mut out));
+                out
+            };
+            let each: Vec<f32> = (0..rows).flat_map(|row| run(row..row + 1)).collect();
+            assert_eq!(bits(&run(0..rows)), bits(&each), "{a_shape:?} {b_shape:?}");
+            assert_eq!(bits(&run(1..rows - 1)), bits(&each[columns..(rows - 1) * columns]));
+        }
+    }
+}
+
+#[test]
 fn special_values_follow_the_standard() {
     let (nan, infinity, tiny) = (f32::NAN, f32::INFINITY, f32::from_bits(1));
     let run = |arithmetic, a: f32, b: f32| {

@@ -46,7 +46,8 @@ impl Case {
         let source = MatrixRows { isa, values: Floats::F32(&self.a), row_stride: self.depth, depth_stride: 1 };
         let mut out = vec![7.0; self.rows * self.columns];
         let mut scratch = scratch(gemm_scratch_bytes(rows.len(), self.depth, self.columns));
-        let to = Destination { values: FloatsMut::F32(&mut out), stride: self.columns, offset: 0 };
+        let offset = rows.start * self.columns;
+        let to = Destination { values: FloatsMut::F32(&mut out), stride: self.columns, offset };
         gemm.run(rows, &source, Some(Floats::F32(&self.residual)), to, bytemuck::cast_slice_mut(&mut scratch));
         out
     }

@@ -12,7 +12,9 @@ use insula_model::{
 };
 use smallvec::SmallVec;
 
+use super::compute_threads::ComputeThreads;
 use super::lower::lower;
+use super::thread_groups::ThreadGroups;
 use super::weights::{CpuWeights, WeightCache};
 use crate::batch::{BatchIo, EntryIo};
 use crate::device::LoweredPlan;
@@ -21,11 +23,12 @@ use crate::device::LoweredPlan;
 #[derive(Debug)]
 pub(super) struct CpuFolder {
     isa: Isa,
+    threads: Arc<ThreadGroups>,
 }
 
 impl CpuFolder {
     pub(super) fn new(isa: Isa) -> CpuFolder {
-        CpuFolder { isa }
+        CpuFolder { isa, threads: Arc::new(ThreadGroups::of(ComputeThreads::alone())) }
     }
 }
 
@@ -34,7 +37,7 @@ impl ConstantFolder for CpuFolder {
         let constants: Vec<Constant> = inputs.iter().map(|constant| (*constant).clone()).collect();
         let plan = one_step_plan(op, &constants)?;
         let weights = CpuWeights::pack(&constants, &plan, &WeightCache::sharing_nothing())?;
-        let lowered = lower(self.isa, &plan, Arc::new(weights))?;
+        let lowered = lower(self.isa, &self.threads, &plan, Arc::new(weights))?;
         let output = &plan.outputs[0];
         let mut bytes = vec![0; plan.buffers[0].bytes];
         let mut arena = Arena::new(lowered.arena_bytes());

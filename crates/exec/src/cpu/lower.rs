@@ -14,24 +14,32 @@ use super::plan::{ARENA_ALIGNMENT, CpuPlan, Place, PlacedStep};
 use super::step::Step;
 use super::steps;
 use super::tensor::number;
+use super::thread_groups::ThreadGroups;
 use super::weights::{CpuWeights, is_floating, is_packed};
 
 /// What a step file needs to make its step.
 pub(super) struct Lowering<'a> {
     pub isa: Isa,
+    /// How many threads there are for a run.
+    pub threads: usize,
     pub plan: &'a LogicalPlan,
     pub weights: &'a CpuWeights,
     pub step: &'a LogicalStep,
 }
 
-/// Lowers `plan` with the `weights` of its model.
-pub(super) fn lower(isa: Isa, plan: &LogicalPlan, weights: Arc<CpuWeights>) -> Result<CpuPlan> {
+/// Lowers `plan` with the `weights` of its model, to run on `threads`.
+pub(super) fn lower(
+    isa: Isa,
+    threads: &Arc<ThreadGroups>,
+    plan: &LogicalPlan,
+    weights: Arc<CpuWeights>,
+) -> Result<CpuPlan> {
     let inputs = place_inputs(plan)?;
     let tensor_bytes = inputs.last().map_or(plan.arena_bytes, |input| input.range.end);
     let tensor_bytes = aligned(tensor_bytes)?;
     let mut steps = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
-        let lowered = lower_step(&Lowering { isa, plan, weights: &weights, step }, &inputs);
+        let lowered = lower_step(&Lowering { isa, threads: threads.most(), plan, weights: &weights, step }, &inputs);
         steps.push(lowered.map_err(|error| error.context(format_args!("node `{}` ({})", step.name, step.op.name())))?);
     }
     let scratch_bytes = aligned(steps.iter().map(|step| step.step.scratch_bytes()).max().unwrap_or(0))?;
@@ -39,7 +47,8 @@ pub(super) fn lower(isa: Isa, plan: &LogicalPlan, weights: Arc<CpuWeights>) -> R
         return Err(too_large());
     }
     let outputs = plan.outputs.iter().map(|output| place_output(plan, &weights, output)).collect::<Result<_>>()?;
-    Ok(CpuPlan { bucket: plan.rows, inputs, steps, outputs, tensor_bytes, scratch_bytes, _weights: weights })
+    let threads = Arc::clone(threads);
+    Ok(CpuPlan { bucket: plan.rows, inputs, steps, outputs, tensor_bytes, scratch_bytes, threads, _weights: weights })
 }
 
 fn lower_step(lowering: &Lowering<'_>, inputs: &[InputPlace]) -> Result<PlacedStep> {

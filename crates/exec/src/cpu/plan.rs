@@ -3,12 +3,15 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use insula_model::Constant;
 use smallvec::SmallVec;
 
+use super::compute_threads::ComputeThreads;
 use super::gather::{InputBytes, InputPlace, OutputPlace, check_rows, scatter};
 use super::step::{Step, StepTensors};
+use super::thread_groups::ThreadGroups;
 use super::weights::CpuWeights;
 use crate::batch::{BatchIo, StopPoint};
 use crate::device::LoweredPlan;
@@ -48,6 +51,8 @@ pub(super) struct CpuPlan {
     /// Bytes of the arena in front of the scratch.
     pub tensor_bytes: usize,
     pub scratch_bytes: usize,
+    /// What large steps are shared among.
+    pub threads: Arc<ThreadGroups>,
     /// Keeps the weights that steps share findable for others with the same content.
     pub _weights: Arc<CpuWeights>,
 }
@@ -67,6 +72,33 @@ impl LoweredPlan for CpuPlan {
     }
 
     fn run(&self, arena: &mut [u8], batch: &mut BatchIo<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
+        self.run_steps(arena, batch, stop, || ())
+    }
+
+    fn run_timed(
+        &self,
+        arena: &mut [u8],
+        batch: &mut BatchIo<'_>,
+        stop: &mut dyn StopPoint,
+        times: &mut Vec<Duration>,
+    ) -> Result<(), ExecError> {
+        let mut ends = Vec::with_capacity(self.steps.len() + 1);
+        self.run_steps(arena, batch, stop, || ends.push(Instant::now()))?;
+        times.clear();
+        times.extend(ends.windows(2).map(|pair| pair[1] - pair[0]));
+        Ok(())
+    }
+}
+
+impl CpuPlan {
+    /// Runs `batch`; calls `pass` before the first step and after each.
+    fn run_steps(
+        &self,
+        arena: &mut [u8],
+        batch: &mut BatchIo<'_>,
+        stop: &mut dyn StopPoint,
+        mut pass: impl FnMut(),
+    ) -> Result<(), ExecError> {
         check_rows(batch, self.bucket)?;
         let arena = self.check_arena(arena)?;
         let (tensors, scratch) = arena.split_at_mut(self.tensor_bytes);
@@ -74,17 +106,18 @@ impl LoweredPlan for CpuPlan {
         for input in &self.inputs {
             inputs.push(input.gather(tensors, batch, self.bucket)?);
         }
+        let threads = self.threads.here();
+        pass();
         for (index, step) in self.steps.iter().enumerate() {
             if index > 0 && stop.should_stop() {
                 return Err(ExecError::Stopped);
             }
-            step.run(tensors, &inputs, scratch, stop)?;
+            step.run(tensors, &inputs, scratch, threads, stop)?;
+            pass();
         }
         scatter(&self.outputs, tensors, batch)
     }
-}
 
-impl CpuPlan {
     fn check_arena<'a>(&self, arena: &'a mut [u8]) -> Result<&'a mut [u8], ExecError> {
         let (needed, found) = (self.arena_bytes(), arena.len());
         if needed == 0 {
@@ -105,6 +138,7 @@ impl PlacedStep {
         tensors: &mut [u8],
         gathered: &[InputBytes<'_>],
         scratch: &mut [u8],
+        threads: &ComputeThreads,
         stop: &mut dyn StopPoint,
     ) -> Result<(), ExecError> {
         if self.output.is_empty() {
@@ -134,7 +168,7 @@ impl PlacedStep {
                 },
             });
         }
-        self.step.run(StepTensors { inputs, output, scratch }, stop)
+        self.step.run(StepTensors { inputs, output, scratch, threads }, stop)
     }
 }
 

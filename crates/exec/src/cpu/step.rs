@@ -8,6 +8,7 @@ use insula_core::DType;
 use insula_kernels::{Floats, FloatsMut};
 use smallvec::SmallVec;
 
+use super::compute_threads::ComputeThreads;
 use super::tensor;
 use crate::batch::StopPoint;
 use crate::error::ExecError;
@@ -37,6 +38,8 @@ pub(super) struct StepTensors<'a> {
     pub output: &'a mut [u8],
     /// At least as many bytes as the step asked for, aligned to 64, of any content.
     pub scratch: &'a mut [u8],
+    /// What a large step is shared among.
+    pub threads: &'a ComputeThreads,
 }
 
 impl<'a> StepTensors<'a> {

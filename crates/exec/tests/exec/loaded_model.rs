@@ -39,7 +39,10 @@ impl Loaded {
     }
 
     pub fn from_bytes(onnx: Vec<u8>, precision: Precision) -> Loaded {
-        let device = CpuDevice::new();
+        Loaded::on(CpuDevice::new(), onnx, precision)
+    }
+
+    pub fn on(device: CpuDevice, onnx: Vec<u8>, precision: Precision) -> Loaded {
         let options = LoadOptions { precision, ..LoadOptions::new(device.folder()) };
         let model = Model::load(onnx.into(), &NoExternalData, &options).unwrap();
         let weights = device.load_weights(&model).unwrap();

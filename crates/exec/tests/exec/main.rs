@@ -12,3 +12,4 @@ mod network;
 mod networks;
 mod operations;
 mod slow;
+mod threads;

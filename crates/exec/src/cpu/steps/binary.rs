@@ -10,7 +10,9 @@ use insula_model::BinaryOp;
 use super::FLAT_ELEMENTS;
 use crate::batch::StopPoint;
 use crate::cpu::lower::{Lowering, broken};
+use crate::cpu::shared_tiles::{Granules, SharedTiles};
 use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::cpu::tensor::floats_mut;
 use crate::error::ExecError;
 
 /// Operations that an element is worth: of the four basic ones, and of those that take a division or a logarithm.
@@ -25,7 +27,7 @@ struct BinaryStep {
     broadcast: Broadcast,
     bias: Option<Arc<[f32]>>,
     activation: Activation,
-    tiles: Tiles,
+    tiles: SharedTiles,
 }
 
 #[derive(Debug)]
@@ -54,24 +56,27 @@ pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, op: BinaryOp) -> Result<Box
     let (a, b) = (lowering.input(0)?.shape.dims(), lowering.input(1)?.shape.dims());
     let broadcast =
         Broadcast::new(a, b, keep_last).ok_or_else(|| broken(format!("{a:?} and {b:?} do not broadcast")))?;
-    let tiles = Tiles::new(broadcast.rows(), broadcast.columns() * work, 1);
+    let (rows, row_work) = (broadcast.rows(), broadcast.columns() * work);
     let (isa, dtype, activation) = (lowering.isa, output.dtype, lowering.activation());
     if matches!(dtype, DType::Fp16 | DType::Fp32) {
+        let tiles = SharedTiles::new(lowering.threads, rows, row_work, Granules::ANY);
         return Ok(Box::new(BinaryStep { isa, dtype, arithmetic, broadcast, bias, activation, tiles }));
     }
     if bias.is_some() || activation != Activation::None {
         return Err(broken(format!("something is fused to arithmetic of {dtype}")));
     }
+    let tiles = Tiles::new(rows, row_work, 1);
     Ok(Box::new(TypedStep { number: lowering.number(dtype)?, arithmetic, broadcast, tiles }))
 }
 
 impl Step for BinaryStep {
-    fn run(&self, mut tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
+    fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let (a, b) = (tensors.floats(0, self.dtype)?, tensors.floats(1, self.dtype)?);
         let BinaryStep { isa, arithmetic, broadcast, activation, .. } = *self;
         let binary = Binary { isa, arithmetic, broadcast, bias: self.bias.as_deref(), activation };
-        self.tiles.each(stop, |rows| {
-            binary.run(rows, a, b, tensors.output(self.dtype)?);
+        let StepTensors { output, threads, .. } = tensors;
+        self.tiles.each(threads, stop, output, &mut [], |rows, output, _| {
+            binary.run(rows, a, b, floats_mut(self.dtype, output)?);
             Ok(())
         })
     }

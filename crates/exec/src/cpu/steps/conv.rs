@@ -10,12 +10,13 @@ use insula_model::{LogicalPlan, Source};
 use super::window::kernel_window;
 use crate::batch::StopPoint;
 use crate::cpu::lower::{Lowering, broken};
-use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::cpu::shared_tiles::{Granules, SharedTiles};
+use crate::cpu::step::{Step, StepTensors};
 use crate::cpu::tensor::{floats_mut, typed_mut};
 use crate::error::ExecError;
 
 /// Output pixels that the kernel likes to have at once.
-const GRANULE: usize = 96;
+const GRANULES: Granules = Granules { good: 96, least: 6 };
 
 #[derive(Debug)]
 struct ConvStep {
@@ -26,7 +27,7 @@ struct ConvStep {
     weights: Option<Arc<ConvWeights>>,
     bias: Option<Arc<[f32]>>,
     activation: Activation,
-    tiles: Tiles,
+    tiles: SharedTiles,
 }
 
 /// The kernel's sizes for a convolution of `plan`.
@@ -61,24 +62,27 @@ pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, conv: &insula_model::Conv) 
         weights,
         bias: lowering.bias()?,
         activation: lowering.activation(),
-        tiles: Tiles::new(rows, row_work, GRANULE),
+        tiles: SharedTiles::new(lowering.threads, rows, row_work, GRANULES),
     }))
 }
 
 impl Step for ConvStep {
     fn scratch_bytes(&self) -> usize {
-        self.filter_bytes().saturating_add(conv_scratch_bytes(&self.shape, self.tiles.tile))
+        let tiles = self.tiles.scratch_bytes(conv_scratch_bytes(&self.shape, self.tiles.tile()));
+        self.filter_bytes().saturating_add(tiles)
     }
 
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let input = tensors.floats(0, self.dtype)?;
         let weight = if self.weights.is_none() { Some(tensors.floats(1, self.dtype)?) } else { None };
         let residual = tensors.residual(if weight.is_some() { 2 } else { 1 }, self.dtype)?;
-        let StepTensors { output, scratch, .. } = tensors;
+        let StepTensors { output, scratch, threads, .. } = tensors;
         let (filters, scratch) = scratch.split_at_mut(self.filter_bytes());
         let (weights, bias) = (self.filters(weight, filters)?, self.bias.as_deref());
         let conv = Conv { isa: self.isa, shape: self.shape, weights, bias, activation: self.activation };
-        self.tiles.each(stop, |rows| {
+        self.tiles.each(threads, stop, output, scratch, |rows, output, scratch| {
+            let elements = rows.start * self.shape.filters..rows.end * self.shape.filters;
+            let residual = residual.map(|residual| residual.range(elements));
             conv.run(rows, input, residual, floats_mut(self.dtype, output)?, scratch);
             Ok(())
         })

@@ -10,8 +10,12 @@ use insula_model::op::{self, Elementwise};
 use super::FLAT_ELEMENTS;
 use crate::batch::StopPoint;
 use crate::cpu::lower::{Lowering, broken};
+use crate::cpu::shared_tiles::{Granules, SharedTiles};
 use crate::cpu::step::{Step, StepTensors, Tiles};
 use crate::error::ExecError;
+
+/// Elements that a function likes to have at once: whole cache lines.
+const GRANULES: Granules = Granules { good: 4096, least: 64 };
 
 /// Operations that an element is worth: when it takes an exponential, and when it takes a comparison.
 const FUNCTION_WORK: usize = 16;
@@ -85,7 +89,7 @@ struct FunctionStep {
     isa: Isa,
     number: Number,
     function: Function,
-    tiles: Tiles,
+    tiles: SharedTiles,
 }
 
 fn lower_function(lowering: &Lowering<'_>, function: Function) -> Result<Box<dyn Step>> {
@@ -94,16 +98,17 @@ fn lower_function(lowering: &Lowering<'_>, function: Function) -> Result<Box<dyn
     if !function.is_for(number) {
         return Err(broken(format!("{} has no {function:?}", output.dtype)));
     }
-    let tiles = Tiles::new(output.shape.elements(), FUNCTION_WORK, 1);
+    let tiles = SharedTiles::new(lowering.threads, output.shape.elements(), FUNCTION_WORK, GRANULES);
     Ok(Box::new(FunctionStep { isa: lowering.isa, number, function, tiles }))
 }
 
 impl Step for FunctionStep {
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let (input, size) = (tensors.input(0)?, self.number.size());
-        self.tiles.each(stop, |elements| {
+        let StepTensors { output, threads, .. } = tensors;
+        self.tiles.each(threads, stop, output, &mut [], |elements, output, _| {
             let bytes = elements.start * size..elements.end * size;
-            apply(self.isa, self.function, self.number, &input[bytes.clone()], &mut tensors.output[bytes]);
+            apply(self.isa, self.function, self.number, &input[bytes], output);
             Ok(())
         })
     }

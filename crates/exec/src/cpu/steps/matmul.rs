@@ -1,6 +1,7 @@
 //! Matrix products with what is fused to them: by weights that were packed at load, or by a matrix that is packed into
 //! scratch at each run. Leading dimensions broadcast as numpy has it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use insula_core::{DType, Result};
@@ -8,17 +9,29 @@ use insula_kernels::elementwise::Broadcast;
 use insula_kernels::gemm::{
     Destination, Gemm, MatrixRows, PackedWeights, Panels, gemm_scratch_bytes, pack_panels, panels_len,
 };
-use insula_kernels::{Activation, Floats, Isa};
+use insula_kernels::{Activation, Floats, FloatsMut, Isa};
 use insula_model::Source;
 
 use crate::batch::StopPoint;
 use crate::cpu::lower::{Lowering, broken};
-use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::cpu::shared_tiles::{Granules, SharedTiles};
+use crate::cpu::step::{Step, StepTensors};
 use crate::cpu::tensor::{floats_mut, typed_mut};
 use crate::error::ExecError;
 
 /// Rows that the kernel likes to have at once.
-const GRANULE: usize = 96;
+const GOOD_ROWS: usize = 96;
+
+/// Rows of the kernel's tiles.
+const TILE_ROWS: usize = 6;
+
+/// Whole products stay together unless they are large.
+fn granules(products: usize, rows: usize) -> Granules {
+    match products {
+        2.. if rows <= 2 * GOOD_ROWS => Granules { good: rows.max(1), least: rows.max(1) },
+        _ => Granules { good: GOOD_ROWS, least: TILE_ROWS },
+    }
+}
 
 /// Sizes of a product.
 #[derive(Debug, Clone, Copy)]
@@ -57,7 +70,7 @@ struct MatMulStep {
     weights: Option<Arc<[PackedWeights]>>,
     bias: Option<Arc<[f32]>>,
     activation: Activation,
-    tiles: Tiles,
+    tiles: SharedTiles,
 }
 
 pub(in crate::cpu) fn lower(lowering: &Lowering<'_>) -> Result<Box<dyn Step>> {
@@ -67,45 +80,68 @@ pub(in crate::cpu) fn lower(lowering: &Lowering<'_>) -> Result<Box<dyn Step>> {
         Source::Input(_) | Source::Buffer(_) => None,
     };
     let dtype = lowering.output()?.dtype;
-    let tiles = Tiles::new(sizes.rows, sizes.depth * sizes.columns, GRANULE);
+    let Sizes { rows, depth, columns, products } = sizes;
+    let tiles = SharedTiles::new(lowering.threads, products * rows, depth * columns, granules(products, rows));
     let (isa, bias, activation) = (lowering.isa, lowering.bias()?, lowering.activation());
     Ok(Box::new(MatMulStep { isa, dtype, sizes, pairs, weights, bias, activation, tiles }))
 }
 
 impl Step for MatMulStep {
     fn scratch_bytes(&self) -> usize {
-        self.panel_bytes().saturating_add(gemm_scratch_bytes(self.tiles.tile, self.sizes.depth, self.sizes.columns))
+        let product = gemm_scratch_bytes(self.tiles.tile(), self.sizes.depth, self.sizes.columns);
+        self.tiles.scratch_bytes(self.panel_bytes().saturating_add(product))
     }
 
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let left = tensors.floats(0, self.dtype)?;
         let right = if self.weights.is_none() { Some(tensors.floats(1, self.dtype)?) } else { None };
         let residual = tensors.residual(if right.is_some() { 2 } else { 1 }, self.dtype)?;
-        let Sizes { rows, depth, columns, products } = self.sizes;
-        for product in 0..products {
-            let [left_matrix, right_matrix] = self.pairs.pair(product);
-            if product > 0 && stop.should_stop() {
-                return Err(ExecError::Stopped);
-            }
-            let (packed, scratch) = tensors.scratch.split_at_mut(self.panel_bytes());
-            let panels = self.panels(right, right_matrix, packed)?;
-            let gemm = Gemm { isa: self.isa, panels, bias: self.bias.as_deref(), activation: self.activation };
-            let first = left_matrix * rows * depth;
-            let values = left.range(first..first + rows * depth);
-            let source = MatrixRows { isa: self.isa, values, row_stride: depth, depth_stride: 1 };
-            let output = &mut *tensors.output;
-            let offset = product * rows * columns;
-            self.tiles.each(stop, |rows| {
-                let to = Destination { values: floats_mut(self.dtype, output)?, stride: columns, offset };
-                gemm.run(rows, &source, residual, to, scratch);
-                Ok(())
-            })?;
-        }
-        Ok(())
+        let StepTensors { output, scratch, threads, .. } = tensors;
+        self.tiles.each(threads, stop, output, scratch, |rows, output, scratch| {
+            let elements = rows.start * self.sizes.columns..rows.end * self.sizes.columns;
+            let residual = residual.map(|residual| residual.range(elements));
+            self.rows(rows, Operands { left, right, residual }, floats_mut(self.dtype, output)?, scratch)
+        })
     }
 }
 
+/// What a product reads.
+#[derive(Clone, Copy)]
+struct Operands<'a> {
+    left: Floats<'a>,
+    right: Option<Floats<'a>>,
+    /// For the rows that are computed alone.
+    residual: Option<Floats<'a>>,
+}
+
 impl MatMulStep {
+    /// Computes `rows`, counted through all products, into `out`, which is those alone.
+    fn rows(
+        &self,
+        rows: Range<usize>,
+        operands: Operands<'_>,
+        mut out: FloatsMut<'_>,
+        scratch: &mut [u8],
+    ) -> Result<(), ExecError> {
+        let (packed, scratch) = scratch.split_at_mut(self.panel_bytes());
+        let Sizes { rows: height, depth, columns, .. } = self.sizes;
+        let mut row = rows.start;
+        while row < rows.end {
+            let (product, first) = (row / height, row % height);
+            let part = first..(first + rows.end - row).min(height);
+            let [left_matrix, right_matrix] = self.pairs.pair(product);
+            let panels = self.panels(operands.right, right_matrix, packed)?;
+            let gemm = Gemm { isa: self.isa, panels, bias: self.bias.as_deref(), activation: self.activation };
+            let values = operands.left.range(left_matrix * height * depth..operands.left.len());
+            let source = MatrixRows { isa: self.isa, values, row_stride: depth, depth_stride: 1 };
+            let offset = (row - rows.start) * columns;
+            row += part.len();
+            let to = Destination { values: out.reborrow(), stride: columns, offset };
+            gemm.run(part, &source, operands.residual, to, scratch);
+        }
+        Ok(())
+    }
+
     /// Bytes of a right-hand side that is packed at each run, rounded up to cache lines.
     fn panel_bytes(&self) -> usize {
         match self.weights {

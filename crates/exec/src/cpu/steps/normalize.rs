@@ -6,7 +6,8 @@ use insula_kernels::normalise::Normalise;
 
 use crate::batch::StopPoint;
 use crate::cpu::lower::{Lowering, broken};
-use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::cpu::shared_tiles::{Granules, SharedTiles};
+use crate::cpu::step::{Step, StepTensors};
 use crate::cpu::tensor::floats_mut;
 use crate::error::ExecError;
 
@@ -20,20 +21,20 @@ struct NormalizeStep {
     columns: usize,
     centred: bool,
     epsilon: f32,
-    tiles: Tiles,
+    tiles: SharedTiles,
 }
 
 pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, centred: bool, epsilon: f32) -> Result<Box<dyn Step>> {
     let input = lowering.input(0)?;
     let columns = *input.shape.dims().last().ok_or_else(|| broken("a scalar has no axis to normalise along"))?;
     let rows = input.shape.elements() / columns.max(1);
-    let tiles = Tiles::new(rows, columns * ELEMENT_WORK, 1);
+    let tiles = SharedTiles::new(lowering.threads, rows, columns * ELEMENT_WORK, Granules::ANY);
     Ok(Box::new(NormalizeStep { isa: lowering.isa, dtype: input.dtype, columns, centred, epsilon, tiles }))
 }
 
 impl Step for NormalizeStep {
     fn scratch_bytes(&self) -> usize {
-        Normalise::scratch_bytes(self.columns)
+        self.tiles.scratch_bytes(Normalise::scratch_bytes(self.columns))
     }
 
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
@@ -41,9 +42,10 @@ impl Step for NormalizeStep {
         let (scale, bias) = (tensors.residual(1, self.dtype)?, tensors.residual(2, self.dtype)?);
         let NormalizeStep { isa, columns, centred, epsilon, .. } = *self;
         let normalise = Normalise { isa, columns, centred, epsilon, scale, bias };
-        let StepTensors { output, scratch, .. } = tensors;
-        self.tiles.each(stop, |rows| {
-            normalise.run(rows, input, floats_mut(self.dtype, output)?, scratch);
+        let StepTensors { output, scratch, threads, .. } = tensors;
+        self.tiles.each(threads, stop, output, scratch, |rows, output, scratch| {
+            let input = input.range(rows.start * columns..rows.end * columns);
+            normalise.run(0..rows.len(), input, floats_mut(self.dtype, output)?, scratch);
             Ok(())
         })
     }

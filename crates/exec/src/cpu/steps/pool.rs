@@ -8,7 +8,9 @@ use insula_model::{AveragePool, LpPool};
 use super::window::kernel_window;
 use crate::batch::StopPoint;
 use crate::cpu::lower::{Lowering, broken};
-use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::cpu::shared_tiles::{Granules, SharedTiles};
+use crate::cpu::step::{Step, StepTensors};
+use crate::cpu::tensor::floats_mut;
 use crate::error::ExecError;
 
 #[derive(Debug)]
@@ -18,7 +20,7 @@ struct PoolStep {
     pooling: Pooling,
     window: Window,
     channels: usize,
-    tiles: Tiles,
+    tiles: SharedTiles,
 }
 
 pub(in crate::cpu) fn max(lowering: &Lowering<'_>, window: &insula_model::Window) -> Result<Box<dyn Step>> {
@@ -46,15 +48,18 @@ fn lower(lowering: &Lowering<'_>, pooling: Pooling, window: &insula_model::Windo
     let window = kernel_window(window, dims, output.shape.dims())
         .ok_or_else(|| broken("its images have not three to five dimensions"))?;
     let (images, channels) = (dims[0], dims[dims.len() - 1]);
-    let tiles = Tiles::new(window.output_pixels(images), window.taps() * channels, 1);
+    let (pixels, pixel_work) = (window.output_pixels(images), window.taps() * channels);
+    let tiles = SharedTiles::new(lowering.threads, pixels, pixel_work, Granules::ANY);
     Ok(Box::new(PoolStep { isa: lowering.isa, dtype: output.dtype, pooling, window, channels, tiles }))
 }
 
 impl Step for PoolStep {
-    fn run(&self, mut tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
+    fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let input = tensors.floats(0, self.dtype)?;
-        self.tiles.each(stop, |rows| {
-            pool(self.isa, self.pooling, &self.window, self.channels, rows, input, tensors.output(self.dtype)?);
+        let StepTensors { output, threads, .. } = tensors;
+        self.tiles.each(threads, stop, output, &mut [], |rows, output, _| {
+            let output = floats_mut(self.dtype, output)?;
+            pool(self.isa, self.pooling, &self.window, self.channels, rows, input, output);
             Ok(())
         })
     }

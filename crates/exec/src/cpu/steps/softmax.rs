@@ -7,7 +7,8 @@ use insula_kernels::{Isa, Strip};
 use super::slices_along;
 use crate::batch::StopPoint;
 use crate::cpu::lower::{Lowering, broken};
-use crate::cpu::step::{Step, StepTensors, Tiles};
+use crate::cpu::shared_tiles::{Granules, SharedTiles};
+use crate::cpu::step::{Step, StepTensors};
 use crate::cpu::tensor::floats_mut;
 use crate::error::ExecError;
 
@@ -20,27 +21,31 @@ struct SoftmaxStep {
     dtype: DType,
     logarithm: bool,
     strip: Strip,
-    tiles: Tiles,
+    tiles: SharedTiles,
 }
 
 pub(in crate::cpu) fn lower(lowering: &Lowering<'_>, axis: usize, logarithm: bool) -> Result<Box<dyn Step>> {
     let input = lowering.input(0)?;
     let (slices, strip) =
         slices_along(input.shape.dims(), axis).ok_or_else(|| broken(format!("it has no axis {axis}")))?;
-    let tiles = Tiles::new(slices, strip.axis * strip.inner * ELEMENT_WORK, 1);
+    let slice_work = strip.axis * strip.inner * ELEMENT_WORK;
+    let tiles = SharedTiles::new(lowering.threads, slices, slice_work, Granules::ANY);
     Ok(Box::new(SoftmaxStep { isa: lowering.isa, dtype: input.dtype, logarithm, strip, tiles }))
 }
 
 impl Step for SoftmaxStep {
     fn scratch_bytes(&self) -> usize {
-        softmax_scratch_bytes(self.strip)
+        self.tiles.scratch_bytes(softmax_scratch_bytes(self.strip))
     }
 
     fn run(&self, tensors: StepTensors<'_>, stop: &mut dyn StopPoint) -> Result<(), ExecError> {
         let input = tensors.floats(0, self.dtype)?;
-        let StepTensors { output, scratch, .. } = tensors;
-        self.tiles.each(stop, |slices| {
-            softmax(self.isa, self.logarithm, self.strip, slices, input, floats_mut(self.dtype, output)?, scratch);
+        let StepTensors { output, scratch, threads, .. } = tensors;
+        let slice = self.strip.axis * self.strip.inner;
+        self.tiles.each(threads, stop, output, scratch, |slices, output, scratch| {
+            let (input, output) =
+                (input.range(slices.start * slice..slices.end * slice), floats_mut(self.dtype, output)?);
+            softmax(self.isa, self.logarithm, self.strip, 0..slices.len(), input, output, scratch);
             Ok(())
         })
     }
