@@ -144,6 +144,7 @@ impl Planner {
             ))
         });
         let took = self.lane.clock.now().since(started);
+        self.lane.state.lock().waiting.note(tenant, took);
         tracing::debug!(class = %key.class, ?took, ok = built.is_ok(), "planned a model for a class of requests");
         for WaitingJob { core, job, .. } in jobs {
             match &built {

@@ -1,5 +1,8 @@
-//! Requests that wait for plans: one order a model and class, in the order they came, and which tenant may have one built now. It
+//! Requests that wait for plans: one order a model and class, and whose is built next: a tenant has a few builds a second, and
+//! the lane's time goes round by what each tenant has used of it, so that slow builds of one do not keep others from theirs. It
 //! is pure: no thread, no clock. The planner's thread takes from it what is due.
+//!
+//! Source: start-time fair queueing, with equal weights and one server.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,7 +21,17 @@ pub const BUILDS_PER_SECOND: u32 = 4;
 pub struct Waiting<J> {
     orders: HashMap<ClassKey, Order<J>>,
     line: Vec<ClassKey>,
-    rates: HashMap<TenantSlot, Gcra>,
+    tenants: HashMap<TenantSlot, Lane>,
+    /// The start of the latest build, in lane time used.
+    virtual_time: u64,
+}
+
+/// What a tenant has had of the lane.
+#[derive(Debug, Default)]
+struct Lane {
+    rate: Gcra,
+    /// Nanoseconds used, or the virtual time when it came back after doing without.
+    used: u64,
 }
 
 #[derive(Debug)]
@@ -41,7 +54,7 @@ pub enum Next<J> {
 
 impl<J> Default for Waiting<J> {
     fn default() -> Self {
-        Waiting { orders: HashMap::new(), line: Vec::new(), rates: HashMap::new() }
+        Waiting { orders: HashMap::new(), line: Vec::new(), tenants: HashMap::new(), virtual_time: 0 }
     }
 }
 
@@ -67,14 +80,17 @@ impl<J> Waiting<J> {
         self.line.retain(|key| self.orders.contains_key(key));
         let rate = Rate::new(f64::from(BUILDS_PER_SECOND), BUILDS_PER_SECOND);
         let mut shortest: Option<Duration> = None;
-        for index in 0..self.line.len() {
+        for index in self.by_use() {
             let Some(order) = self.orders.get(&self.line[index]) else { continue };
+            let lane = self.tenants.entry(order.tenant).or_default();
             let allowed = match order.charged {
                 true => Ok(()),
-                false => self.rates.entry(order.tenant).or_default().take(rate, now),
+                false => lane.rate.take(rate, now),
             };
             match allowed {
                 Ok(()) => {
+                    lane.used = lane.used.max(self.virtual_time);
+                    self.virtual_time = lane.used;
                     let key = self.line.remove(index);
                     return match self.orders.remove(&key) {
                         Some(order) => Next::Build(key, order.tenant, order.jobs),
@@ -87,11 +103,30 @@ impl<J> Waiting<J> {
         match shortest {
             Some(wait) => Next::Wait(wait),
             None => {
-                // nobody waits: what the rates remember is forgotten once it is no news
-                self.rates.retain(|_, gcra| !gcra.is_idle(now));
+                // nobody waits: what is no news any more is forgotten
+                let virtual_time = self.virtual_time;
+                self.tenants.retain(|_, lane| !lane.rate.is_idle(now) || lane.used > virtual_time);
                 Next::Nothing
             }
         }
+    }
+
+    /// Notes that a build for `tenant` took `time`.
+    pub fn note(&mut self, tenant: TenantSlot, time: Duration) {
+        let lane = self.tenants.entry(tenant).or_default();
+        lane.used = lane.used.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Positions in the line: those of the tenant that has used least first, a tenant's own in the order they came.
+    fn by_use(&self) -> Vec<usize> {
+        let used = |index: &usize| {
+            let tenant = self.orders.get(&self.line[*index]).map(|order| order.tenant);
+            let used = tenant.and_then(|tenant| self.tenants.get(&tenant)).map_or(0, |lane| lane.used);
+            used.max(self.virtual_time)
+        };
+        let mut positions: Vec<usize> = (0..self.line.len()).collect();
+        positions.sort_by_key(used);
+        positions
     }
 
     /// All jobs that wait.
@@ -132,6 +167,22 @@ mod tests {
         assert_eq!(wait, Duration::from_millis(250));
         assert_eq!(built(&mut waiting, start + wait), [vec![4]]);
         assert_eq!(built(&mut waiting, start + wait + wait), [vec![5]]);
+    }
+
+    #[test]
+    fn slow_builds_of_one_tenant_do_not_keep_another_from_its_own() {
+        let (mut waiting, start) = (Waiting::default(), Nanos(0));
+        for model in 0..4 {
+            waiting.add(key(model), TenantSlot(1), 1, false);
+        }
+        waiting.add(key(100), TenantSlot(2), 2, false);
+        waiting.add(key(101), TenantSlot(2), 2, false);
+        let mut order = Vec::new();
+        while let Next::Build(_, tenant, _) = waiting.next(start, |_| true) {
+            waiting.note(tenant, if tenant == TenantSlot(1) { Duration::from_secs(1) } else { Duration::from_millis(1) });
+            order.push(tenant.0);
+        }
+        assert_eq!(order, [1, 2, 2, 1, 1, 1]);
     }
 
     #[test]
