@@ -204,12 +204,7 @@ fn find_any_mode(file: &OnnxFile, options: &LoadOptions<'_>, folding: &Folding<'
     })
 }
 
-fn find_mode(
-    file: &OnnxFile,
-    batched: bool,
-    options: &LoadOptions<'_>,
-    folding: &Folding<'_>,
-) -> LoadResult<Mode> {
+fn find_mode(file: &OnnxFile, batched: bool, options: &LoadOptions<'_>, folding: &Folding<'_>) -> LoadResult<Mode> {
     let sizes = if varying(file.inputs(), batched) { &TRIED_SIZES[..] } else { &[1] };
     let mut first = None;
     for (size, first_size) in sizes.iter().flat_map(|&size| [(size, 1), (size, size)]) {
@@ -265,239 +260,22 @@ fn value_inputs(file: &OnnxFile, error: LoadError) -> LoadResult<Vec<usize>> {
     Ok(inputs.filter(|(index, input)| needed.contains(index) || likely(input)).map(|(index, _)| index).collect())
 }
 
-/// Whether an input's values may decide shapes: integers, truth values, and lists of floats (scales, ranges), never data.
+/// Whether an input's values may decide shapes: few integers, truth values or scales, or what is small however it varies. A
+/// request's data is neither: a plan for every image would be a plan for one.
 fn decides_shapes(input: &DeclaredInput) -> bool {
+    let fixed = input.dims.iter().all(|dim| matches!(dim, Dimension::Fixed(_)));
     let elements = input.dims.iter().try_fold(1usize, |product, dim| match dim {
         Dimension::Fixed(size) => product.checked_mul(*size),
         Dimension::Symbolic(_) => Some(product),
     });
     let small = elements.is_some_and(|elements| elements <= MAX_VALUES);
     let float = matches!(input.dtype, DType::Fp16 | DType::Bf16 | DType::Fp32 | DType::Fp64);
-    small && input.dtype != DType::Bytes && (!float || input.dims.len() <= 1)
+    small && input.dtype != DType::Bytes && (!float || fixed || input.dims.len() <= 1)
 }
 
-fn read(
-    file: &OnnxFile,
-    inputs: &[ReadInput],
-    folding: &Folding<'_>,
-    precision: Precision,
-) -> LoadResult<Graph> {
+fn read(file: &OnnxFile, inputs: &[ReadInput], folding: &Folding<'_>, precision: Precision) -> LoadResult<Graph> {
     let mut graph = reader::read(file, inputs, folding)?;
     passes::optimise(&mut graph, folding, precision)?;
-    Ok(graph)
-}
-
-fn signature(&self) -> Arc<ModelSignature> {
-        Arc::clone(&self.signature)
-    }
-
-    /// SHA-256 of the nodes and the constants: equal for copies of one model.
-    pub fn content_hash(&self) -> [u8; 32] {
-        self.file.content_hash()
-    }
-
-    /// The one model there is, when nothing but the rows of its inputs varies.
-    pub fn fixed(&self) -> Option<&Arc<Model>> {
-        self.fixed.as_ref()
-    }
-
-    /// Whether the values of input number `input` decide shapes.
-    pub fn is_value(&self, input: usize) -> bool {
-        self.values.read().contains(&input)
-    }
-
-    /// The class of a request with these inputs, in the model's order, which have been checked against the signature.
-    /// Fails when an input whose values decide shapes has too many of them.
-    pub fn class(&self, inputs: &[ClassInput<'_>]) -> Result<ShapeClass> {
-        let skipped = usize::from(self.batched);
-        let values = self.values.read();
-        let mut class = ShapeClass::default();
-        for (index, input) in inputs.iter().enumerate() {
-            class.dims.push(input.shape.dims().iter().skip(skipped).copied().collect());
-            if values.contains(&index) {
-                if input.shape.elements() > MAX_VALUES {
-                    return Err(Error::invalid(format!(
-                        "input `{}` has {} elements; its values decide shapes, so it may have at most {MAX_VALUES}",
-                        self.signature.inputs[index].name,
-                        input.shape.elements()
-                    )));
-                }
-                class.values.push((index, input.bytes.into()));
-            }
-        }
-        Ok(class)
-    }
-
-    /// The model for requests of `class`, its constants folded by `folder`. The error says what does not fit these sizes. One of
-    /// kind [`LoadErrorKind::NeedsValues`] says that more inputs decide shapes than were known: [`ModelFile::class`] knows them
-    /// now, and its new class is to be tried.
-    pub fn specialise(&self, class: &ShapeClass, folder: &dyn ConstantFolder) -> LoadResult<Arc<Model>> {
-        if let Some(fixed) = &self.fixed {
-            return Ok(Arc::clone(fixed));
-        }
-        let mut inputs = Vec::with_capacity(class.dims.len());
-        for (index, declared) in self.file.inputs().iter().enumerate() {
-            let sizes = class.dims.get(index).ok_or_else(|| LoadError::malformed("a class with too few inputs"))?;
-            let value = class.values.iter().find(|(input, _)| *input == index);
-            let value = value.map(|(_, bytes)| Constant::new(declared.dtype, Shape::new(sizes)?, bytes)).transpose()?;
-            let rows = self.batched.then_some(Dim::Batch);
-            inputs.push(ReadInput {
-                dims: rows.into_iter().chain(sizes.iter().map(|&size| Dim::Fixed(size))).collect(),
-                value,
-            });
-        }
-        let read = read(&self.file, &inputs, &Folding::new(folder), self.precision);
-        let graph = read.map_err(|error| match error.kind() {
-            LoadErrorKind::NeedsValues => self.learn_values(error),
-            _ => error,
-        })?;
-        self.model(graph, true).map(Arc::new)
-    }
-
-    /// Notes the inputs that `error` asks for; gives the reason when they cannot be had.
-    fn learn_values(&self, error: LoadError) -> LoadError {
-        match value_inputs(&self.file, error.clone()) {
-            Err(refusal) => refusal,
-            Ok(needed) => {
-                let mut values = self.values.write();
-                let before = values.len();
-                values.extend(needed);
-                values.sort_unstable();
-                values.dedup();
-                match values.len() > before {
-                    true => error,
-                    false => LoadError::internal("the model could not be planned", error.to_string()),
-                }
-            }
-        }
-    }
-
-    fn model(&self, graph: Graph, fewer_rows: bool) -> LoadResult<Model> {
-        Model::new(graph, Arc::clone(&self.signature), self.arena_limit, fewer_rows)
-    }
-}
-
-impl fmt::Debug for ModelFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ModelFile")
-            .field("signature", &self.signature)
-            .field("values", &self.values)
-            .finish_non_exhaustive()
-    }
-}
-
-/// How a file's requests can be served.
-struct Mode {
-    batched: bool,
-    values: Vec<usize>,
-    /// A graph for sizes that were tried, the file's own where none vary; `None` when values decide shapes.
-    tried: Option<Graph>,
-}
-
-/// Whether dimension 0 of all inputs is symbolic under one name, so that it may count rows.
-fn counts_rows(inputs: &[DeclaredInput]) -> bool {
-    let first = |input: &DeclaredInput| match input.dims.first() {
-        Some(Dimension::Symbolic(name)) => Some(name.clone()),
-        _ => None,
-    };
-    let Some(name) = inputs.first().and_then(first) else { return false };
-    inputs.iter().all(|input| first(input).as_ref() == Some(&name))
-}
-
-/// Whether any dimension but the rows varies.
-fn varying(inputs: &[DeclaredInput], batched: bool) -> bool {
-    let mut others = inputs.iter().flat_map(|input| input.dims.iter().skip(usize::from(batched)));
-    others.any(|dim| matches!(dim, Dimension::Symbolic(_)))
-}
-
-/// With rows if they stay apart, else each request alone. When neither can be, the error is that of the way the file means.
-fn find_any_mode(file: &OnnxFile, options: &LoadOptions<'_>, folding: &Folding<'_>) -> LoadResult<Mode> {
-    if !counts_rows(file.inputs()) {
-        return find_mode(file, false, options, folding);
-    }
-    find_mode(file, true, options, folding).or_else(|error| match error.kind() {
-        LoadErrorKind::Limit | LoadErrorKind::Internal | LoadErrorKind::Storage => Err(error),
-        LoadErrorKind::RowsMeet | LoadErrorKind::NeedsValues => find_mode(file, false, options, folding),
-        _ => find_mode(file, false, options, folding).map_err(|_| error),
-    })
-}
-
-fn find_mode(
-    file: &OnnxFile,
-    batched: bool,
-    options: &LoadOptions<'_>,
-    folding: &Folding<'_>,
-) -> LoadResult<Mode> {
-    let sizes = if varying(file.inputs(), batched) { &TRIED_SIZES[..] } else { &[1] };
-    let mut first = None;
-    for (size, first_size) in sizes.iter().flat_map(|&size| [(size, 1), (size, size)]) {
-        let tried = file.inputs().iter().map(|input| tried_input(input, batched, size, first_size));
-        let inputs: Vec<ReadInput> = tried.collect();
-        match read(file, &inputs, folding, options.precision) {
-            Ok(graph) => return Ok(Mode { batched, values: Vec::new(), tried: Some(graph) }),
-            Err(error) => match error.kind() {
-                LoadErrorKind::NeedsValues if batched => return Err(error),
-                LoadErrorKind::NeedsValues => {
-                    let values = value_inputs(file, error)?;
-                    return Ok(Mode { batched, values, tried: None });
-                }
-                LoadErrorKind::RowsMeet | LoadErrorKind::Internal | LoadErrorKind::Storage => return Err(error),
-                _ => first = first.or(Some(error)),
-            },
-        }
-    }
-    Err(first.unwrap_or_else(|| LoadError::malformed("the model fits no sizes")))
-}
-
-fn tried_input(input: &DeclaredInput, batched: bool, size: usize, first_size: usize) -> ReadInput {
-    let dim = |(index, dim): (usize, &Dimension)| match dim {
-        Dimension::Fixed(size) => Dim::Fixed(*size),
-        Dimension::Symbolic(_) if batched && index == 0 => Dim::Batch,
-        Dimension::Symbolic(_) if index == 0 && input.dims.len() > 1 => Dim::Fixed(first_size),
-        Dimension::Symbolic(_) => Dim::Fixed(size),
-    };
-    ReadInput { dims: input.dims.iter().enumerate().map(dim).collect(), value: None }
-}
-
-/// The inputs that `error` says are needed, and those that are likely to be: a few integers each. Fails when data decides shapes.
-fn value_inputs(file: &OnnxFile, error: LoadError) -> LoadResult<Vec<usize>> {
-    let needed = error.inputs().to_vec();
-    if needed.is_empty() {
-        return Err(LoadError::unsupported(error.message().to_string()));
-    }
-    for &index in &needed {
-        let input = &file.inputs()[index];
-        if !decides_shapes(input) {
-            return Err(LoadError::unsupported(format!(
-                "{}, but it depends on the values of input {}, which is data: shapes that depend on data are not supported",
-                error.message(),
-                quoted(&input.name)
-            )));
-        }
-    }
-    let likely = |input: &DeclaredInput| {
-        let fixed = input.dims.iter().all(|dim| matches!(dim, Dimension::Fixed(_)));
-        fixed && input.dims.len() <= 1 && matches!(input.dtype, DType::Int32 | DType::Int64) && decides_shapes(input)
-    };
-    let inputs = file.inputs().iter().enumerate();
-    Ok(inputs.filter(|(index, input)| needed.contains(index) || likely(input)).map(|(index, _)| index).collect())
-}
-
-/// Whether an input's values may decide shapes: integers, truth values, and lists of floats (scales, ranges), never data.
-fn decides_shapes(input: &DeclaredInput) -> bool {
-    let elements = input.dims.iter().try_fold(1usize, |product, dim| match dim {
-        Dimension::Fixed(size) => product.checked_mul(*size),
-        Dimension::Symbolic(_) => Some(product),
-    });
-    let small = elements.is_some_and(|elements| elements <= MAX_VALUES);
-    let float = matches!(input.dtype, DType::Fp16 | DType::Bf16 | DType::Fp32 | DType::Fp64);
-    small && input.dtype != DType::Bytes && (!float || input.dims.len() <= 1)
-}
-
-fn read(file: &OnnxFile, inputs: &[ReadInput], folder: &dyn ConstantFolder, precision: Precision) -> LoadResult<Graph> {
-    let folding = Folding::new(folder);
-    let mut graph = reader::read(file, inputs, &folding)?;
-    passes::optimise(&mut graph, &folding, precision)?;
     Ok(graph)
 }
 

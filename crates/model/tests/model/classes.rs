@@ -94,7 +94,7 @@ fn values_that_decide_shapes_are_part_of_the_class() {
 #[test]
 fn a_shape_that_depends_on_data_is_refused_by_the_name_of_the_input() {
     let builder = Builder::new(17)
-        .input("x", FLOAT, "2,2")
+        .input("x", FLOAT, "2,width")
         .node("Cast", &["x"], "shape", vec![int("to", 7)])
         .node("Reshape", &["x", "shape"], "y", vec![])
         .output("y", FLOAT, "a,b");
