@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use bytemuck::AnyBitPattern;
-use half::f16;
+use half::{bf16, f16};
 use insula_core::{DType, Error, Result, Shape, TensorView};
 use sha2::{Digest, Sha256};
 use smallvec::SmallVec;
@@ -154,6 +154,30 @@ impl Constant {
             }
             other => Err(Error::invalid(format!("FP32 values cannot be stored as {other}"))),
         }
+    }
+
+    /// A constant of `values` converted to `dtype`, any type but BYTES: integers truncate and saturate, what is not zero is true.
+    pub fn of_f64(dtype: DType, shape: Shape, values: &[f64]) -> Result<Constant> {
+        fn bytes<const N: usize>(values: &[f64], convert: impl Fn(f64) -> [u8; N]) -> Vec<u8> {
+            values.iter().flat_map(|value| convert(*value)).collect()
+        }
+        let bytes = match dtype {
+            DType::Bool => bytes(values, |value| [u8::from(value != 0.0)]),
+            DType::Uint8 => bytes(values, |value| (value as u8).to_le_bytes()),
+            DType::Uint16 => bytes(values, |value| (value as u16).to_le_bytes()),
+            DType::Uint32 => bytes(values, |value| (value as u32).to_le_bytes()),
+            DType::Uint64 => bytes(values, |value| (value as u64).to_le_bytes()),
+            DType::Int8 => bytes(values, |value| (value as i8).to_le_bytes()),
+            DType::Int16 => bytes(values, |value| (value as i16).to_le_bytes()),
+            DType::Int32 => bytes(values, |value| (value as i32).to_le_bytes()),
+            DType::Int64 => bytes(values, |value| (value as i64).to_le_bytes()),
+            DType::Fp16 => bytes(values, |value| f16::from_f64(value).to_le_bytes()),
+            DType::Bf16 => bytes(values, |value| bf16::from_f64(value).to_le_bytes()),
+            DType::Fp32 => bytes(values, |value| (value as f32).to_le_bytes()),
+            DType::Fp64 => bytes(values, f64::to_le_bytes),
+            DType::Bytes => return Err(Error::invalid("numbers cannot be stored as BYTES")),
+        };
+        Constant::new(dtype, shape, &bytes)
     }
 
     /// The elements as i64. Fails for other types than INT32 and INT64.

@@ -1,10 +1,11 @@
 //! Operators that change a tensor's shape or nothing at all: views, and Transpose.
 
+use insula_core::DType;
 use smallvec::SmallVec;
 
 use crate::error::{LoadError, LoadResult};
 use crate::graph::{Dim, ValueId};
-use crate::op::Axes;
+use crate::op::{Axes, Comparison};
 use crate::operators::node_import::{Size, Sizes, resolve_axis};
 use crate::operators::reduction::resolve_axes;
 use crate::operators::{Item, NodeImport};
@@ -17,7 +18,7 @@ pub(super) fn identity(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     }
 }
 
-/// Does nothing at inference. The ratio and the seed are read for nothing.
+/// Does nothing at inference, nor in training with the ratio 0. Its mask is all true.
 pub(super) fn dropout(node: &mut NodeImport<'_>) -> LoadResult<Item> {
     if node.opset < 12 {
         node.attributes.float("ratio")?;
@@ -26,16 +27,24 @@ pub(super) fn dropout(node: &mut NodeImport<'_>) -> LoadResult<Item> {
         }
     } else {
         node.attributes.int("seed")?;
-        node.scalar(1)?;
+        let ratio = node.scalar(1)?;
         if let Some(training) = node.optional(2)? {
             let off =
                 node.graph.constant(training).is_some_and(|constant| constant.bytes().iter().all(|byte| *byte == 0));
-            if !off {
+            if !off && ratio != Some(0.0) {
                 return Err(LoadError::unsupported(
                     "`training_mode` is not the constant false; models are run for inference alone",
                 ));
             }
         }
+    }
+    if node.wants(1) {
+        let input = node.value(0)?;
+        let dtype = if node.opset < 10 { node.tensor(input).dtype } else { DType::Bool };
+        let truth = node.cast(input, DType::Bool)?;
+        let same = node.compare(Comparison::Equal, truth, truth)?;
+        let mask = node.cast(same, dtype)?;
+        node.more_outputs.push(Item::Value(mask));
     }
     identity(node)
 }
