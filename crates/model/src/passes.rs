@@ -7,6 +7,7 @@ pub mod flatten_weights;
 pub mod fusion;
 pub mod graph_check;
 pub mod layout;
+pub mod patterns;
 pub mod precision;
 pub mod views;
 
@@ -22,6 +23,7 @@ pub fn optimise(graph: &mut Graph, folding: &Folding<'_>, precision: Precision) 
     layout::run(graph)?;
     views::run(graph)?;
     flatten_weights::run(graph)?;
+    patterns::run(graph)?;
     dead_nodes::run(graph)?;
     fusion::run(graph)?;
     precision::run(graph, precision)?;

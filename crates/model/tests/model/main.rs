@@ -13,6 +13,7 @@ mod layouts;
 mod loading;
 mod movements;
 mod operators;
+mod patterns;
 mod precisions;
 mod refusals;
 mod repositories;
