@@ -179,7 +179,8 @@ mod tests {
         waiting.add(key(101), TenantSlot(2), 2, false);
         let mut order = Vec::new();
         while let Next::Build(_, tenant, _) = waiting.next(start, |_| true) {
-            waiting.note(tenant, if tenant == TenantSlot(1) { Duration::from_secs(1) } else { Duration::from_millis(1) });
+            waiting
+                .note(tenant, if tenant == TenantSlot(1) { Duration::from_secs(1) } else { Duration::from_millis(1) });
             order.push(tenant.0);
         }
         assert_eq!(order, [1, 2, 2, 1, 1, 1]);
