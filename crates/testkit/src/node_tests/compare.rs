@@ -1,5 +1,6 @@
 //! Whether an output is what a node test expects: type and shape exactly, integers and booleans exactly, floats within the
-//! case's tolerance, NaN only for NaN. The rule is that of ONNX's own runner, which allows bfloat16 two units in the last place.
+//! case's tolerance, NaN only for NaN. The rule is that of ONNX's own runner, which allows bfloat16 two units in the last place; halves
+//! are allowed as many, since the expected ones were rounded at every step too.
 
 use half::{bf16, f16};
 use insula_core::DType;
@@ -9,6 +10,9 @@ use super::cases::Tolerance;
 
 /// What ONNX's runner allows bfloat16, relative to the expected value: two units in the last place.
 const BF16_RELATIVE: f64 = 1.0 / 64.0;
+
+/// Two units in the last place of a half, relative to the expected value.
+const F16_RELATIVE: f64 = 1.0 / 512.0;
 
 /// Fails with what differs: the type, the shape, or the first element that is off and how many are.
 pub fn compare(found: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Result<(), String> {
@@ -41,7 +45,11 @@ fn floats(tensor: &Tensor) -> Option<Vec<f64>> {
 }
 
 fn compare_floats(found: &[f64], expected: &[f64], dtype: DType, tolerance: Tolerance) -> Result<(), String> {
-    let relative = if dtype == DType::Bf16 { tolerance.relative.max(BF16_RELATIVE) } else { tolerance.relative };
+    let relative = tolerance.relative.max(match dtype {
+        DType::Bf16 => BF16_RELATIVE,
+        DType::Fp16 => F16_RELATIVE,
+        _ => 0.0,
+    });
     let close = |found: f64, expected: f64| {
         found == expected
             || (found.is_nan() && expected.is_nan())
