@@ -47,11 +47,6 @@ class RealModel:
     fault: Callable[[list], str | None] = lambda outputs: None
 
 
-# Models that must be served and agree. Others are shown with the reason why they are not served yet, and must agree once they are.
-MUST_PASS: set = set()
-MUST_PASS_IN_HALF: set = set()
-
-
 def wheel_file(package, *parts):
     """A file inside an installed package, which is not imported: some import what is not installed here."""
     folder = importlib.util.find_spec(package).submodule_search_locations[0]
@@ -70,7 +65,7 @@ def magika():
         write=copied("magika", "models", "standard_v3_3", "model.onnx"),
         requests=lambda: [Request(f"{count} files", {"bytes": files.batch(count)}) for count in (1, 2, 7)],
         absolute=1e-5,
-        half=2e-2,
+        # not in FP16: the sum of squares in its layer normalisation reaches 161,000, a half ends at 65,504
         fault=lambda outputs: files.fault(outputs[-1]["target_label"]),
     )
 
