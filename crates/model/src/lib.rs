@@ -47,7 +47,7 @@ pub use plan::{
     ARENA_ALIGNMENT, Binding, Buffer, BufferId, Epilogue, LogicalPlan, Operand, PlanInput, PlanOutput, Source, Step,
 };
 pub use private_models::PrivateModels;
-pub use repository::Repository;
+pub use repository::{Repository, VersionFingerprint};
 pub use settings::ModelSettings;
 pub use shape_class::{ClassInput, ShapeClass};
 pub use uploaded_model::{VersionFiles, versions_of_files};

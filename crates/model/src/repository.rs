@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -24,6 +25,22 @@ pub const SETTINGS_FILE: &str = "model.toml";
 pub const MAX_MODEL_BYTES: u64 = (2 << 30) - 1;
 const MAX_SETTINGS_BYTES: u64 = 4 << 20;
 const MAX_WARNINGS: usize = 1000;
+
+/// The most files that a fingerprint tells of.
+const MAX_FINGERPRINT_FILES: usize = 10_000;
+
+/// The files of a version as they lay on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct VersionFingerprint(Vec<FileMark>);
+
+/// A file's path, device, inode and size, and when its contents and its place were last changed (seconds, nanoseconds).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct FileMark {
+    path: PathBuf,
+    place: [u64; 3],
+    modified: [i64; 2],
+    changed: [i64; 2],
+}
 
 /// A folder of models.
 #[derive(Debug)]
@@ -92,6 +109,32 @@ impl Repository {
     pub fn load(&self, name: &ModelName, version: Version, options: &LoadOptions<'_>) -> LoadResult<ModelFile> {
         self.load_file(name, version, options)
             .map_err(|error| error.context(format_args!("model `{name}` version {}", version.number())))
+    }
+
+    /// What tells whether the files of a version are still those that were loaded: names, sizes, places on disk and times of the
+    /// last change. `None` when they cannot be listed or are too many: then only loading tells.
+    pub fn fingerprint(&self, name: &ModelName, version: Version) -> Option<VersionFingerprint> {
+        let (mut files, mut open) = (Vec::new(), vec![self.version_folder(name, version)]);
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(folder).ok()? {
+                let path = entry.ok()?.path();
+                let about = std::fs::symlink_metadata(&path).ok()?;
+                match about.is_dir() {
+                    true => open.push(path),
+                    false => files.push(FileMark {
+                        path,
+                        place: [about.dev(), about.ino(), about.len()],
+                        modified: [about.mtime(), about.mtime_nsec()],
+                        changed: [about.ctime(), about.ctime_nsec()],
+                    }),
+                }
+                if files.len() + open.len() > MAX_FINGERPRINT_FILES {
+                    return None;
+                }
+            }
+        }
+        files.sort();
+        Some(VersionFingerprint(files))
     }
 
     fn load_file(&self, name: &ModelName, version: Version, options: &LoadOptions<'_>) -> LoadResult<ModelFile> {

@@ -252,3 +252,19 @@ fn a_version_is_never_seen_half_written() {
         }
     });
 }
+
+#[test]
+fn a_fingerprint_tells_whether_a_versions_files_have_changed() {
+    let root = tempfile::tempdir().unwrap();
+    write(root.path(), "m/1/model.onnx", &small_model());
+    write(root.path(), "m/1/data/w.bin", b"12345678");
+    let repository = Repository::new(root.path());
+    let first = repository.fingerprint(&name("m"), version(1)).unwrap();
+    assert_eq!(repository.fingerprint(&name("m"), version(1)), Some(first.clone()));
+    write(root.path(), "m/1/data/w.bin", b"123456789");
+    let grown = repository.fingerprint(&name("m"), version(1)).unwrap();
+    assert_ne!(grown, first);
+    write(root.path(), "m/1/data/more.bin", b"");
+    assert_ne!(repository.fingerprint(&name("m"), version(1)).unwrap(), grown);
+    assert_eq!(repository.fingerprint(&name("m"), version(2)), None);
+}

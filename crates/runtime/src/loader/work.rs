@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use insula_core::{Error, ModelName, Result, TenantId, Version};
-use insula_model::{LoadOptions, ModelFile, ModelSettings, Precision, PrivateModels, Repository, VersionFiles};
+use insula_model::{
+    LoadOptions, ModelFile, ModelSettings, Precision, PrivateModels, Repository, VersionFiles, VersionFingerprint,
+};
 use insula_store::Precision as GrantedPrecision;
 use insula_telemetry::metrics::Metrics;
 
@@ -22,8 +24,15 @@ struct SharedKey {
     catalog: ModelName,
     version: Version,
     precision: &'static str,
-    max_batch: usize,
-    content: [u8; 32],
+    max_batch: Option<usize>,
+    found: Found,
+}
+
+/// What was found: told by the files without reading them, so that a hundred tenants read a model once, or by what they hold.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Found {
+    Files(Option<VersionFingerprint>),
+    Content([u8; 32]),
 }
 
 /// The loader's state.
@@ -87,19 +96,30 @@ impl LoaderWork {
         })?;
         let settings = with_precision(repository.settings(name)?, precision);
         self.load_versions(&repository, name, version, |work, number| {
-            let model = work.read(|options| Ok(repository.load(name, number, &options)?), &settings)?;
-            let key = SharedKey {
+            let mut key = SharedKey {
                 catalog: name.clone(),
                 version: number,
                 precision: precision_name(&settings),
-                max_batch: model.signature().max_batch,
-                content: model.content_hash(),
+                max_batch: settings.max_batch,
+                found: Found::Files(repository.fingerprint(name, number)),
             };
             if let Some(loaded) = work.shared.get(&key).and_then(Weak::upgrade) {
                 return Ok(loaded);
             }
-            let loaded = work.lower(name, model, &settings)?;
+            let files = key.clone();
+            let model = work.read(|options| Ok(repository.load(name, number, &options)?), &settings)?;
+            key.found = Found::Content(model.content_hash());
+            let loaded = match work.shared.get(&key).and_then(Weak::upgrade) {
+                Some(loaded) => loaded,
+                None => work.lower(name, model, &settings)?,
+            };
             work.shared.retain(|_, model| model.strong_count() > 0);
+            // files that changed while they were read are read again by the next one
+            if matches!(&files.found, Found::Files(Some(_)))
+                && files.found == Found::Files(repository.fingerprint(name, number))
+            {
+                work.shared.insert(files, Arc::downgrade(&loaded));
+            }
             work.shared.insert(key, Arc::downgrade(&loaded));
             Ok(loaded)
         })
