@@ -1,5 +1,5 @@
 //! Passes over a graph, one file each: they change the graph so that devices have less to do and less to know. None executes
-//! an operation; folding constants asks a [`ConstantFolder`]. [`optimise`] runs them in order and checks what comes out.
+//! an operation; folding constants asks a [`ConstantFolder`](constant_folding::ConstantFolder). [`optimise`] runs them in order and checks what comes out.
 
 pub mod constant_folding;
 pub mod dead_nodes;
