@@ -19,7 +19,7 @@ use crate::isa::Isa;
 
 use driver::{Blocking, Run};
 pub(crate) use microkernel::Microkernel;
-pub use panels::{PackedWeights, Panels, Storage, pack_panels, pack_transposed_panels, panels_len};
+pub use panels::{PackedWeights, Panels, Storage, pack_panels, panels_len};
 pub(crate) use panels::{PanelList, fill_panels};
 pub use rows::{MatrixRows, RowSource};
 

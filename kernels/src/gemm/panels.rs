@@ -100,51 +100,6 @@ impl<E: Element> Kernel for Pack<'_, E> {
     }
 }
 
-/// Packs a B whose columns lie in memory one after the other, `columns` of `depth` elements, into `to`, which has
-/// [`panels_len`] floats.
-///
-/// # Panics
-///
-/// When the parts do not fit together: a defect of the caller.
-pub fn pack_transposed_panels(isa: Isa, from: Floats<'_>, (depth, columns): (usize, usize), to: &mut [f32]) {
-    assert!(from.len() == depth * columns && to.len() == panels_len(depth, columns), "a B of {depth} x {columns}");
-    match from {
-        Floats::F16(from) => isa.run(PackTransposed { from, depth, to }),
-        Floats::F32(from) => isa.run(PackTransposed { from, depth, to }),
-    }
-}
-
-struct PackTransposed<'a, E> {
-    from: &'a [E],
-    depth: usize,
-    to: &'a mut [f32],
-}
-
-/// Elements of a column that are moved at a time.
-const RUN: usize = 8;
-
-impl<E: Element> Kernel for PackTransposed<'_, E> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<I: Instructions>(self, isa: I) {
-        let PackTransposed { from, depth, to } = self;
-        let panel = (depth * PANEL_COLUMNS).max(1);
-        for (from, to) in from.chunks(panel).zip(to.chunks_exact_mut(panel)) {
-            for (first, to) in (0..depth).step_by(RUN).zip(to.chunks_mut(RUN * PANEL_COLUMNS)) {
-                let length = RUN.min(depth - first);
-                let mut columns = [[0.0; RUN]; PANEL_COLUMNS];
-                for (column, from) in columns.iter_mut().zip(from.chunks_exact(depth)) {
-                    E::widen(isa, &from[first..first + length], &mut column[..length]);
-                }
-                for (k, to) in to.as_chunks_mut::<PANEL_COLUMNS>().0.iter_mut().enumerate() {
-                    *to = std::array::from_fn(|column| columns[column][k]);
-                }
-            }
-        }
-    }
-}
-
 /// Several Bs, one behind the other.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PanelList<'a> {

@@ -1,10 +1,7 @@
 //! Matrix products against a sum in double precision, against the portable twin, and against themselves at other heights.
 
 use half::f16;
-use insula_kernels::gemm::{
-    Destination, Gemm, MatrixRows, PackedWeights, Storage, gemm_scratch_bytes, pack_panels, pack_transposed_panels,
-    panels_len,
-};
+use insula_kernels::gemm::{Destination, Gemm, MatrixRows, PackedWeights, Storage, gemm_scratch_bytes};
 use insula_kernels::{Activation, Floats, FloatsMut, Isa};
 use proptest::prelude::*;
 
@@ -183,23 +180,6 @@ fn infinities_and_nan_reach_the_row_they_belong_to_and_no_other() {
             3 => assert!(x.is_nan()),
             5 => assert!(!x.is_finite() || *x == 0.0),
             _ => assert!(x.is_finite()),
-        }
-    }
-}
-
-#[test]
-fn a_b_that_lies_by_columns_is_packed_as_its_transposition() {
-    for (depth, columns) in [(1, 1), (7, 16), (32, 33), (9, 50), (8, 17)] {
-        let by_rows = values(depth * columns, (depth * columns) as u64);
-        let by_columns: Vec<f32> = (0..depth * columns).map(|i| by_rows[i % depth * columns + i / depth]).collect();
-        for isa in instruction_sets() {
-            let (mut expected, mut found) =
-                (vec![7.0; panels_len(depth, columns)], vec![9.0; panels_len(depth, columns)]);
-            pack_panels(isa, Floats::F32(&by_rows), (depth, columns), &mut expected);
-            pack_transposed_panels(isa, Floats::F32(&by_columns), (depth, columns), &mut found);
-            assert_eq!(found, expected);
-            pack_transposed_panels(isa, Floats::F16(&halves(&by_columns)), (depth, columns), &mut found);
-            assert_eq!(found, expected);
         }
     }
 }
